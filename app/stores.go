@@ -54,6 +54,7 @@ type Stores struct {
 	Cockpits      dropsdb.Cockpits
 	Counters      dropsdb.Counters
 	Draws         dropsdb.Draws
+	Exports       dropsdb.Exports
 	Forecasts     dropsdb.Forecasts
 	Live          dropsdb.Live
 	Models        dropsdb.Models
@@ -83,11 +84,13 @@ type Stores struct {
 // receipts of the console's reports may be read from the replica; all other statements use
 // the primary.
 func NewStores(db *postgres.DB) Stores {
-	segments, batches := audiencedb.NewSegments(db), deliverydb.NewBatches(db)
+	segments, batches, doors := audiencedb.NewSegments(db), deliverydb.NewBatches(db), audiencedb.NewDoors(db)
+	slots, announcements := dropsdb.NewSlots(db, batches), dropsdb.NewAnnouncements(db)
+	slots.Doors, announcements.Doors = doors, doors
 	return Stores{
 		Audit: accessdb.NewAudit(db), Sessions: accessdb.NewSessions(db), Staff: accessdb.NewStaff(db),
 
-		Doors: audiencedb.NewDoors(db), Segments: segments, Users: audiencedb.NewUsers(db), Verifications: audiencedb.NewVerifications(db),
+		Doors: doors, Segments: segments, Users: audiencedb.NewUsers(db), Verifications: audiencedb.NewVerifications(db),
 
 		Campaigns: campaignsdb.NewCampaigns(db, segments),
 
@@ -100,10 +103,10 @@ func NewStores(db *postgres.DB) Stores {
 		Providers: deliverydb.NewConfigured(db), Serials: deliverydb.NewSerials(db), Suppressions: deliverydb.NewSuppressions(db),
 		WarmUps: deliverydb.NewWarmUps(db),
 
-		Announcements: dropsdb.NewAnnouncements(db), Boards: dropsdb.NewBoards(db), Budgets: dropsdb.NewBudgets(db), Cockpits: dropsdb.NewCockpits(db),
-		Counters: dropsdb.NewCounters(db), Draws: dropsdb.NewDraws(db), Forecasts: dropsdb.NewForecasts(db), Live: dropsdb.NewLive(db), Models: dropsdb.NewModels(db),
+		Announcements: announcements, Boards: dropsdb.NewBoards(db), Budgets: dropsdb.NewBudgets(db), Cockpits: dropsdb.NewCockpits(db),
+		Counters: dropsdb.NewCounters(db), Draws: dropsdb.NewDraws(db), Exports: dropsdb.NewExports(db), Forecasts: dropsdb.NewForecasts(db), Live: dropsdb.NewLive(db), Models: dropsdb.NewModels(db),
 		Openings: dropsdb.NewOpenings(db), Reports: dropsdb.NewReports(db), Setups: dropsdb.NewSetups(db),
-		Slots: dropsdb.NewSlots(db, batches), Templates: dropsdb.NewTemplates(db),
+		Slots: slots, Templates: dropsdb.NewTemplates(db),
 
 		Messages: messagesdb.NewMessages(db), PictureFiles: messagesdb.NewPictureFiles(db), Pictures: messagesdb.NewPictures(db),
 

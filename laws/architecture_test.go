@@ -17,7 +17,7 @@ const module = "dropbell"
 // pureStd is the part of the standard library the domain may use: nothing that
 // reads, writes, listens or logs. (runtime/debug returns the stack of a panic.)
 var pureStd = []string{
-	"bytes", "cmp", "container/heap", "context", "crypto/aes", "crypto/cipher", "crypto/ed25519", "crypto/hkdf", "crypto/hmac", "crypto/rand", "crypto/sha256", "crypto/subtle",
+	"bytes", "cmp", "compress/gzip", "container/heap", "context", "crypto/aes", "crypto/cipher", "crypto/ed25519", "crypto/hkdf", "crypto/hmac", "crypto/rand", "crypto/sha256", "crypto/subtle",
 	"embed",
 	"encoding/base32", "encoding/base64", "encoding/binary", "encoding/hex", "encoding/json", "errors", "fmt", "hash", "hash/fnv",
 	"html", "html/template", "io", "iter", "maps", "math", "math/big", "math/bits", "math/rand/v2", "net/mail", "net/netip", "net/url", "reflect",

@@ -89,7 +89,8 @@ type Config struct {
 	FCMURL       string
 	FCMPerMinute int
 	Wallet       Wallet
-	Pictures     Pictures
+	Pictures     ObjectStore // without it the database keeps pictures
+	Exports      ObjectStore // without it nothing is exported
 
 	// OIDCIssuer is empty if single sign-on is off.
 	OIDCIssuer       string
@@ -335,7 +336,7 @@ func variables() []Variable {
 			c.TraceRatio = n
 			return nil
 		}},
-	}, slices.Concat(feedbackVariables(), walletVariables(), pictureVariables(), passVariables())...)
+	}, slices.Concat(feedbackVariables(), walletVariables(), pictureVariables(), exportVariables(), passVariables())...)
 }
 
 // Load reads every variable. The error names all mistakes: one line per mistake with the

@@ -41,6 +41,7 @@ func (c Config) together() (wrong []error) {
 	c.mailTogether(need, all)
 	c.walletTogether(all, need)
 	all([]string{"PICTURES_S3_ENDPOINT", "PICTURES_S3_BUCKET", "PICTURES_S3_KEY_ID", "PICTURES_S3_SECRET"}, c.Pictures.Endpoint, c.Pictures.Bucket, c.Pictures.KeyID, c.Pictures.Secret)
+	all([]string{"EXPORTS_S3_ENDPOINT", "EXPORTS_S3_BUCKET", "EXPORTS_S3_KEY_ID", "EXPORTS_S3_SECRET"}, c.Exports.Endpoint, c.Exports.Bucket, c.Exports.KeyID, c.Exports.Secret)
 	need(c.LinkSecret != "" || !c.reported(), "LINK_SECRET is missing: it signs what names a mail in the reports of its provider")
 	all([]string{"SITEVERIFY_URL", "SITEVERIFY_SECRET"}, c.SiteVerifyURL, c.SiteVerifySecret)
 	need(c.SiteVerifyURL == "" || c.PassSecret != "", "PASS_SECRET is missing: it signs the passes that tokens of SITEVERIFY_URL earn")

@@ -173,6 +173,9 @@ var questions = map[string]struct {
 		`insert into notice_runs (template_id, days, due_at) values (1, 1, now())`}},
 	"waitlists": {couponsdb.WaitlistsWait, []string{
 		`update templates set held = 1`,
+		`insert into waiters (template_id, user_id, joined_at, state, offer_until) select min(id), 5, now(), 'offered', now() from templates`,
+		`insert into coupon_returns (coupon_id, template_id, due_at) select min(id), min(id), now() from templates`,
+		`with paused as (update templates set state = 'paused' returning id) insert into waitlists (template_id, joined, waiting, offered) select min(id), 1, 1, 1 from paused`,
 		`with over as (update templates set opens_at = date_trunc('second', now()) - interval '2 hours', closes_at = date_trunc('second', now()) returning id)
 			insert into waitlists (template_id) select id from over limit 1`}},
 	"reviews": {couponsdb.ReviewsWait, []string{

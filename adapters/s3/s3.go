@@ -1,18 +1,21 @@
-// Package s3 keeps the files of pictures in a store that speaks the protocol of Amazon S3.
+// Package s3 keeps the files of pictures and of exports in a store that speaks the protocol of Amazon S3.
 package s3
 
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
 
+	"dropbell/domain/export"
 	"dropbell/domain/picture"
 )
 
@@ -25,7 +28,7 @@ type Config struct {
 // within bounds one call.
 const within = 10 * time.Second
 
-// Files keeps files in one bucket, which must exist. It is a [picture.Files].
+// Files keeps files in one bucket, which must exist. It is a [picture.Files] and an [export.Files].
 type Files struct {
 	client *minio.Client
 	bucket string
@@ -52,6 +55,43 @@ func (f *Files) Put(ctx context.Context, p picture.Picture, content []byte) erro
 	defer cancel()
 	_, err := f.client.PutObject(ctx, f.bucket, key(p), bytes.NewReader(content), int64(len(content)), minio.PutObjectOptions{ContentType: p.ContentType()})
 	return unavailable(err)
+}
+
+// part is how much of a file whose size is not known is sent at a time, and kept in memory meanwhile.
+const part = 8 << 20
+
+// Write is part of [export.Files].
+func (f *Files) Write(ctx context.Context, key string, content io.Reader) error {
+	r := &reading{from: content}
+	_, err := f.client.PutObject(ctx, f.bucket, key, r, -1, minio.PutObjectOptions{ContentType: contentType(key), PartSize: part})
+	switch {
+	case r.err != nil:
+		return r.err
+	case err != nil:
+		return export.ErrUnreachable.Because("the store of exports: %s", err)
+	}
+	return nil
+}
+
+// reading remembers the error of a content, which is no failure of the store.
+type reading struct {
+	from io.Reader
+	err  error
+}
+
+func (r *reading) Read(b []byte) (int, error) {
+	n, err := r.from.Read(b)
+	if err != nil && !errors.Is(err, io.EOF) {
+		r.err = err
+	}
+	return n, err
+}
+
+func contentType(key string) string {
+	if strings.HasSuffix(key, ".json") {
+		return "application/json"
+	}
+	return "application/gzip"
 }
 
 // Get returns a file, or [picture.ErrNotFound].

@@ -10,12 +10,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
+	"dropbell/adapters/exporttest"
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/picturetest"
 	"dropbell/adapters/s3"
+	"dropbell/domain/export"
 	"dropbell/domain/fault"
 	"dropbell/domain/picture"
 )
@@ -26,8 +29,9 @@ const (
 )
 
 // server starts Versity's S3 gateway, which testdata/server pins, on an empty folder with the
-// bucket "pictures". It returns the server's address. The program is built once for a machine.
-func server(t *testing.T) string {
+// bucket "pictures". It returns the server's address and the folder. The program is built once for a
+// machine.
+func server(t *testing.T) (address, root string) {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "versitygw")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "github.com/versity/versitygw/cmd/versitygw")
@@ -35,7 +39,7 @@ func server(t *testing.T) string {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("the S3 server could not be built: %v\n%s", err, out)
 	}
-	root := t.TempDir()
+	root = t.TempDir()
 	if err := os.Mkdir(filepath.Join(root, "pictures"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +47,7 @@ func server(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := fmt.Sprintf("127.0.0.1:%d", port)
+	address = fmt.Sprintf("127.0.0.1:%d", port)
 	cmd := exec.CommandContext(context.Background(), program, "--port", address, "--access", keyID, "--secret", secret, "posix", "--nometa", root)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -57,7 +61,7 @@ func server(t *testing.T) string {
 	for tick := time.NewTicker(20 * time.Millisecond); ; {
 		if c, err := net.DialTimeout("tcp", address, time.Second); err == nil {
 			_ = c.Close()
-			return "http://" + address
+			return "http://" + address, root
 		}
 		select {
 		case <-tick.C:
@@ -77,9 +81,16 @@ func open(t *testing.T, c s3.Config) *s3.Files {
 }
 
 func TestContract(t *testing.T) {
-	address := server(t)
+	address, root := server(t)
 	c := s3.Config{Endpoint: address, Bucket: "pictures", KeyID: keyID, Secret: secret}
 	picturetest.Files(t, open(t, c))
+	exporttest.Files(t, open(t, c), func(key string) []byte {
+		content, err := os.ReadFile(filepath.Join(root, "pictures", key))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Error(err)
+		}
+		return content
+	})
 
 	// A wrong secret, a missing bucket and a store that does not answer can be told from an absent
 	// file.
@@ -96,6 +107,9 @@ func TestContract(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if err := files.Put(ctx, picturetest.Of(10, "a"), []byte("x")); !errors.Is(err, picture.ErrStore) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := files.Write(ctx, "exports/1/a.csv.gz", strings.NewReader("x")); !errors.Is(err, export.ErrUnreachable) {
 			t.Errorf("%s: %v", name, err)
 		}
 		cancel()

@@ -70,7 +70,7 @@ type Origin string
 
 // The origins. Staff decide grants and campaigns: for these neither the window nor the
 // way of obtaining is judged. Stock, limit and pause are judged for every origin. Coupons of a drop
-// with a draw have the origin ByDraw alone.
+// with a draw have the origin ByDraw, or ByWaitlist.
 const (
 	ByTap      Origin = "claim"
 	ByCode     Origin = "code"

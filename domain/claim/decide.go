@@ -72,7 +72,7 @@ func obtainable(t *template.Template, by Origin) error {
 	switch {
 	case t.Stored == template.Cancelled:
 		return ErrCancelled
-	case t.OpeningMode.Drawn() && by != ByDraw:
+	case t.OpeningMode.Drawn() && by != ByDraw && by != ByWaitlist:
 		return ErrIsDrawn
 	case by == ByTap && t.Obtain != template.ByClaim:
 		return ErrNeedsCode

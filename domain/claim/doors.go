@@ -13,6 +13,8 @@ import (
 // Refusals of drops with doors.
 var (
 	ErrNotEligible = fault.New(fault.Conflict, "not_eligible", "this drop is for other users; GET /templates/{id} says for whom")
+	// ErrCodeNeeded is for users who come through no door of a drop that takes access codes.
+	ErrCodeNeeded = fault.New(fault.Conflict, "code_needed", "this drop opens with an access code; enter your code first")
 	// ErrDoorNotOpen names the instant in its text.
 	ErrDoorNotOpen = fault.New(fault.Conflict, "door_not_open", "this drop has not opened for you yet; claim at the opens_at of your door")
 	// errNoDoor is the answer to a tap of a drop with doors that did not pass [Doors].
@@ -22,7 +24,7 @@ var (
 // Members know the members of doors.
 type Members interface {
 	// Door returns the place of the door that the user comes through, from 1. It returns
-	// [ErrNotEligible] if there is none.
+	// [ErrNotEligible] or [ErrCodeNeeded] if there is none.
 	Door(ctx context.Context, t *template.Template, by user.ID) (int, error)
 }
 

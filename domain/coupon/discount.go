@@ -2,6 +2,7 @@ package coupon
 
 import (
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -29,11 +30,23 @@ type Rule struct {
 	Currency   string
 	Target     template.Target
 	Product    string
+	// UseWithinHours and RefundTo are those of [template.Spec].
+	UseWithinHours int
+	RefundTo       template.RefundTo
+}
+
+// UseBy returns until when the coupon must be used so that it does not return to the stock while its
+// drop runs; zero = there is no such instant.
+func (r Rule) UseBy(c Coupon) time.Time {
+	if r.UseWithinHours == 0 {
+		return time.Time{}
+	}
+	return c.IssuedAt.Add(time.Duration(r.UseWithinHours) * time.Hour)
 }
 
 // RuleOf returns the rule of a template.
 func RuleOf(s template.Spec) Rule {
-	return Rule{s.Kind, s.AmountOff, s.Threshold, s.PercentOff, s.MaxOff, s.Currency, s.Target, s.Product}
+	return Rule{s.Kind, s.AmountOff, s.Threshold, s.PercentOff, s.MaxOff, s.Currency, s.Target, s.Product, s.UseWithinHours, s.RefundTo}
 }
 
 // A Part is what an order spends on one product.
@@ -133,18 +146,37 @@ func (r Rule) Discount(o Order) (money.Amount, error) {
 	if err != nil {
 		return 0, err
 	}
-	if r.Kind != template.AmountOff && eligible < r.Threshold {
+	if r.Missing(eligible) > 0 {
 		return 0, ErrNotUsable.Because("the coupon needs at least %s %s, of which the order has %s",
 			r.Threshold.Decimal(r.Currency), r.Currency, eligible.Decimal(r.Currency))
+	}
+	off := r.Off(eligible)
+	if off < 1 {
+		return 0, ErrNotUsable.Because("the coupon takes nothing off this order; use another one")
+	}
+	return off, nil
+}
+
+// Missing returns by how much the eligible amount is below the rule's threshold, in minor units; 0 if
+// it is not, or if the rule has none.
+func (r Rule) Missing(eligible money.Amount) money.Amount {
+	if r.Kind == template.AmountOff {
+		return 0
+	}
+	return max(0, r.Threshold-eligible)
+}
+
+// Off returns the amount that the rule takes off the eligible amount: at most that amount, 0 below the
+// threshold, and a percentage rounded down to a whole minor unit.
+func (r Rule) Off(eligible money.Amount) money.Amount {
+	if r.Missing(eligible) > 0 {
+		return 0
 	}
 	off := r.AmountOff
 	if r.Kind == template.PercentOff {
 		off = min(percentOf(eligible, r.PercentOff), r.MaxOff)
 	}
-	if off = min(off, eligible); off < 1 {
-		return 0, ErrNotUsable.Because("the coupon takes nothing off this order; use another one")
-	}
-	return off, nil
+	return max(0, min(off, eligible))
 }
 
 // percentOf returns p percent of a, rounded down, without an intermediate

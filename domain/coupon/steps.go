@@ -6,6 +6,7 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/money"
 	"dropbell/domain/staff"
+	"dropbell/domain/template"
 )
 
 // A Step is something done to a coupon, as the operation log names it.
@@ -96,10 +97,15 @@ type Move struct {
 	LockFor time.Duration
 	// ToStock returns the coupon to the stock in the same transaction.
 	ToStock bool
+	// Returns has the coupon, whose order was refunded, returned to the stock by a [Returner]: the step itself
+	// does not wait for the locks of its template.
+	Returns bool
 	// Job is the job that takes the step, for the log; 0 = none.
 	Job int64
 	// UndoesRefund turns the order's refund from done into undone.
 	UndoesRefund bool
+	// Revises replaces the amounts of the order's lock in the log by these.
+	Revises *Operation
 	// Entry is the audit record of a step that staff took.
 	Entry *staff.Entry
 }
@@ -146,16 +152,8 @@ func (c Case) lock(o Order, lasting time.Duration) (Move, *refusal) {
 	if before, ok := c.did(StepLock); ok {
 		return c.lockAgain(o, before)
 	}
-	if _, ok := c.did(StepRelease); ok {
-		return Move{}, refuse(RefusedEnded, "the order was released before this lock arrived")
-	}
-	m := Move{From: c.Coupon, LockFor: lasting}
-	free := c.Coupon
-	if free.State == Locked && !c.Now.Before(*free.LockedUntil) { // the sweep is late
-		m.Ops = append(m.Ops, c.op(StepTimeout, free.OrderID, free.freed(c.Now)))
-		free = free.freed(c.Now)
-	}
-	if r := unavailable(free, c.Now); r != nil {
+	m, r := c.available(lasting)
+	if r != nil {
 		return Move{}, r
 	}
 	eligible, err := c.Rule.Eligible(o)
@@ -166,12 +164,30 @@ func (c Case) lock(o Order, lasting time.Duration) (Move, *refusal) {
 	if err != nil {
 		return Move{}, &refusal{RefusedRule, err}
 	}
-	m.To = free
+	return c.held(m, o, eligible, off), nil
+}
+
+// available begins the move of a lock: its To is the coupon that no order holds.
+func (c Case) available(lasting time.Duration) (Move, *refusal) {
+	if _, ok := c.did(StepRelease); ok {
+		return Move{}, refuse(RefusedEnded, "the order was released before this lock arrived")
+	}
+	m := Move{From: c.Coupon, To: c.Coupon, LockFor: lasting}
+	if m.To.State == Locked && !c.Now.Before(*m.To.LockedUntil) { // the sweep is late
+		m.To = m.To.freed(c.Now)
+		m.Ops = append(m.Ops, c.op(StepTimeout, c.Coupon.OrderID, m.To))
+	}
+	return m, unavailable(m.To, c.Now)
+}
+
+// held completes the move of a lock that [Case.available] began.
+func (c Case) held(m Move, o Order, eligible, off money.Amount) Move {
+	free := m.To.State
 	m.To.State, m.To.OrderID, m.To.Discount = Locked, o.ID, off
 	op := c.op(StepLock, o.ID, m.To)
-	op.From, op.OrderAmount, op.Eligible, op.Discount = free.State, o.Amount, eligible, off
+	op.From, op.OrderAmount, op.Eligible, op.Discount = free, o.Amount, eligible, off
 	m.Ops = append(m.Ops, op)
-	return m, nil
+	return m
 }
 
 // lockAgain answers a repeated lock as the first one was answered.
@@ -253,13 +269,17 @@ func (c Case) release(order string) (Move, *refusal) {
 	return Move{From: c.Coupon, To: to, Ops: []Operation{op}}, nil
 }
 
-// refund returns a used coupon, as expired if its time has passed.
+// refund returns a used coupon, as expired if its time has passed. A coupon that refunds return to the stock
+// is revoked.
 func (c Case) refund(order string) (Move, *refusal) {
 	if c.Coupon.heldBy(order) && c.Coupon.State == Used {
-		to := c.Coupon.freed(c.Now)
+		to, returns := c.Coupon.freed(c.Now), c.Rule.RefundTo == template.RefundToStock
+		if returns {
+			to.State = Revoked
+		}
 		op := c.op(StepRefund, order, to)
 		op.OrderAmount, op.Discount = c.ordered(), c.Coupon.Discount
-		return Move{From: c.Coupon, To: to, Ops: []Operation{op}}, nil
+		return Move{From: c.Coupon, To: to, Ops: []Operation{op}, Returns: returns}, nil
 	}
 	if _, ok := c.did(StepRefund); ok {
 		return c.nothing(), nil

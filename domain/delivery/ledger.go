@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"dropbell/domain/delivery/feedback"
@@ -31,7 +32,13 @@ func ListedOutcomes() []Outcome { return []Outcome{Sent, Skipped, Expired, Dead,
 
 // Kinds returns every kind of batch.
 func Kinds() []Kind {
-	return []Kind{KindReminder, KindCorrection, KindCancelled, KindCampaign, KindNotice, KindWaitlist, KindTest}
+	return slices.Concat([]Kind{KindReminder}, Announced(), []Kind{KindCampaign, KindNotice, KindTest})
+}
+
+// Announced returns the kinds of messages that are announcements of a drop: the owner of their batches is an
+// announcement.
+func Announced() []Kind {
+	return []Kind{KindCorrection, KindCancelled, KindWaitlist, KindOffer, KindWon, KindLost}
 }
 
 // A BatchRow is one batch with the outcomes of its recipients so far.

@@ -19,6 +19,9 @@ const (
 	KindCampaign   = message.Campaign
 	KindNotice     = message.Notice
 	KindWaitlist   = message.Waitlist
+	KindOffer      = message.Offer
+	KindWon        = message.Won
+	KindLost       = message.Lost
 	KindTest       = message.Test
 	// KindVerification is the kind of messages that are in no batch.
 	KindVerification = message.Verification
@@ -49,6 +52,8 @@ type Subject struct {
 	EndsAt   time.Time
 	// Worth is the value of the coupon.
 	Worth message.Worth
+	// AcceptHours is for how long winners of a draw may accept their coupon; 0 = they got it.
+	AcceptHours int
 	// TextsUpTo is the newest version of a text that the message may use; see [message.Source].
 	TextsUpTo int64
 	// Track, if set, returns the tracked address that replaces an address in the message of reader

@@ -39,6 +39,8 @@ func (s Subject) Facts() message.Facts {
 		f.Minutes = s.minutes()
 	case KindNotice:
 		f.Days = s.Slot
+	case KindWon:
+		f.Hours = s.AcceptHours
 	}
 	return f
 }
@@ -84,6 +86,13 @@ func (s Subject) Link() string {
 // Copy comes first.
 func (s *Subject) OwnPage(page func(templateID int64) string) {
 	if s.ClaimURL == "" && s.TemplateID != 0 {
+		s.ClaimURL = page(s.TemplateID)
+	}
+}
+
+// ResultPage makes a message about the result of a draw lead to page(s.TemplateID), where the draw can be checked.
+func (s *Subject) ResultPage(page func(templateID int64) string) {
+	if page != nil && (s.Kind == KindWon || s.Kind == KindLost) {
 		s.ClaimURL = page(s.TemplateID)
 	}
 }

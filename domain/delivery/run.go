@@ -65,6 +65,7 @@ func (s *Service) newRun(lease Lease, asked time.Time, begun time.Duration) *run
 	if s.DropPage != nil && b.Channel == Email {
 		b.Subject.OwnPage(s.DropPage)
 	}
+	b.Subject.ResultPage(s.DrawPage)
 	b.Subject.Track = s.track(b)
 	if s.Reference != nil {
 		b.Subject.Reference = func(id user.ID) string { return s.Reference(b.ID, id) }

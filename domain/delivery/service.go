@@ -134,6 +134,9 @@ type Service struct {
 	// DropPage, if set, returns the page of a drop that has no claim address, to which the button of
 	// a mail leads; "" = there is none.
 	DropPage func(templateID int64) string
+	// DrawPage returns the page of a draw, to which messages about its result lead; nil = they lead to the
+	// claim address.
+	DrawPage func(templateID int64) string
 	// Reference, if set, returns the text that identifies the message of a batch to a user in
 	// providers' reports; see package feedback.
 	Reference func(batch int64, id user.ID) string

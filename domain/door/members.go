@@ -19,8 +19,8 @@ type Set interface{ Contains(user.ID) bool }
 // MemberStore reads the members of doors.
 type MemberStore interface {
 	// Judge returns the place of the first door whose group the user belongs to, 0 = none. A door that
-	// is frozen is judged by its frozen members, or anew for users who were added later. It reads a few
-	// rows by their keys.
+	// is frozen is judged by its frozen members, or anew for users who were added later, or who entered
+	// their access code later. It reads a few rows by their keys.
 	Judge(ctx context.Context, templateID int64, by user.ID) (int, error)
 	// Frozen returns the members of a frozen door.
 	Frozen(ctx context.Context, templateID int64, place int) (Set, error)
@@ -65,7 +65,7 @@ type loaded struct {
 }
 
 // Door implements [claim.Members]: it returns the place of the door through which the user comes, or
-// [claim.ErrNotEligible].
+// [claim.ErrNotEligible] or [claim.ErrCodeNeeded].
 func (m *Members) Door(ctx context.Context, t *template.Template, by user.ID) (int, error) {
 	d := m.of(t)
 	for i, door := range t.Doors {
@@ -182,10 +182,25 @@ func (m *Members) judge(ctx context.Context, d *drop, t *template.Template, by u
 		place = uint8(found)
 		d.remember(t, by, place, now)
 	}
-	if place == 0 {
+	switch {
+	case place == 0 && t.TakesAccessCodes():
+		return 0, claim.ErrCodeNeeded
+	case place == 0:
 		return 0, claim.ErrNotEligible
 	}
 	return int(place), nil
+}
+
+// Forget makes the next answer about the user's door come from the store, since the user has an access code now.
+func (m *Members) Forget(templateID int64, by user.ID) {
+	m.mu.RLock()
+	d := m.drops[templateID]
+	m.mu.RUnlock()
+	if d != nil {
+		d.mu.Lock()
+		delete(d.judged, by)
+		d.mu.Unlock()
+	}
 }
 
 func (d *drop) remember(t *template.Template, by user.ID, place uint8, now time.Time) {
@@ -195,7 +210,8 @@ func (d *drop) remember(t *template.Template, by user.ID, place uint8, now time.
 		clear(d.judged)
 		d.until = time.Time{}
 	}
-	if d.until.IsZero() && !allFrozen(t) {
+	// Another process may bind an access code at any time.
+	if d.until.IsZero() && (!allFrozen(t) || t.TakesAccessCodes()) {
 		d.until = now.Add(judgedFor)
 	}
 	d.judged[by] = place
@@ -215,9 +231,12 @@ type FreezeStore interface {
 	// FreezeNext freezes the next part of the members of a door that opens within [template.FreezeBefore]
 	// and that no other process is freezing. more is false if there is no such door.
 	FreezeNext(ctx context.Context) (more bool, err error)
+	// CountNext estimates, for a drop with doors, which parts of the users with a reservation and with a
+	// coupon come through each door, every five minutes. more is false if no drop is to be estimated.
+	CountNext(ctx context.Context) (more bool, err error)
 }
 
-// Freezer freezes the members of doors before they open.
+// Freezer freezes the members of doors before they open, and estimates how many users come through each.
 type Freezer struct {
 	Store FreezeStore
 	Now   func() time.Time
@@ -226,13 +245,16 @@ type Freezer struct {
 // freezeFor is how long one sweep freezes; the next one goes on.
 const freezeFor = 5 * time.Second
 
-// Sweep freezes what is due. Any process may call it, any number of times at once: each part is stored in one
+// Sweep freezes what is due, and then estimates. Any process may call it, any number of times at once: each part is stored in one
 // transaction, and a part that was lost with its process is frozen again.
 func (f Freezer) Sweep(ctx context.Context) error {
-	for end := f.Now().Add(freezeFor); f.Now().Before(end); {
-		more, err := f.Store.FreezeNext(ctx)
-		if err != nil || !more {
-			return err
+	end := f.Now().Add(freezeFor)
+	for _, next := range []func(context.Context) (bool, error){f.Store.FreezeNext, f.Store.CountNext} {
+		for more := true; more && f.Now().Before(end); {
+			var err error
+			if more, err = next(ctx); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

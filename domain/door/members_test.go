@@ -164,3 +164,30 @@ func TestFewDropsAreRemembered(t *testing.T) {
 		t.Errorf("the first drop of 200 is remembered: %v", err)
 	}
 }
+
+// A user without an access code is told to enter it, and comes through its door at once when it is entered in this
+// process, or a few seconds later in another.
+func TestMembersWithAccessCodes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &fakeStore{frozen: map[int]set{1: {}}, judged: map[user.ID]int{}}
+		m := &door.Members{Store: s, Now: time.Now}
+		d := drop(true)
+		d.Doors = []template.Door{{Name: "Invited", Who: template.ToCodes, FrozenAt: d.Doors[0].FrozenAt}}
+		for _, by := range []user.ID{7, 8} {
+			if _, err := m.Door(t.Context(), d, by); !errors.Is(err, claim.ErrCodeNeeded) {
+				t.Errorf("without a code: %v", err)
+			}
+		}
+		synctest.Wait()
+		s.judged[7], s.judged[8] = 1, 1
+		m.Forget(d.ID, 7)
+		m.Forget(99, 7)
+		if got, err := m.Door(t.Context(), d, 7); got != 1 || err != nil {
+			t.Errorf("with a code: %d, %v", got, err)
+		}
+		time.Sleep(6 * time.Second) // of the bubble's clock, longer than judgedFor
+		if got, err := m.Door(t.Context(), d, 8); got != 1 || err != nil {
+			t.Errorf("with a code entered elsewhere: %d, %v", got, err)
+		}
+	})
+}

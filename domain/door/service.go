@@ -137,6 +137,9 @@ func (s *Service) size(ctx context.Context, p Plan, i int) Size {
 		}
 		return Size{Members: *g.Members, Come: *g.Members, Exact: i == 0, Known: true}
 	}
+	if d.Who == template.ToCodes {
+		return Size{} // users enter their codes later
+	}
 	above, lists := segment.Rule{Match: segment.None}, int64(0)
 	for _, other := range p.Template.Doors[:i] {
 		if other.Who == template.ToSegment {
@@ -220,7 +223,7 @@ func (s *Service) changed(old template.Template, asked []template.Door) ([]templ
 	for i, d := range asked {
 		o := old.Doors[i]
 		moved := d.LeadMinutes != o.LeadMinutes
-		if d.Name != o.Name || d.Who != o.Who || d.SegmentID != o.SegmentID || d.Share != o.Share || d.Limit != o.Limit {
+		if d.Name != o.Name || d.Who != o.Who || d.SegmentID != o.SegmentID || d.Share != o.Share || d.Limit != o.Limit || d.Chances() != o.Chances() {
 			return nil, template.ErrDoorsFixed
 		}
 		if !moved && maps.Equal(d.Texts, o.Texts) {
@@ -306,7 +309,7 @@ func shown(doors []template.Door) any {
 	}
 	list := map[string]string{}
 	for i, d := range doors {
-		list[fmt.Sprintf("door %d", i+1)] = fmt.Sprintf("%s: %s %d, %d min before, share %d, limit %d", d.Name, d.Who, d.SegmentID, d.LeadMinutes, d.Share, d.Limit)
+		list[fmt.Sprintf("door %d", i+1)] = fmt.Sprintf("%s: %s %d, %d min before, share %d, limit %d, weight %d", d.Name, d.Who, d.SegmentID, d.LeadMinutes, d.Share, d.Limit, d.Chances())
 	}
 	return list
 }

@@ -9,6 +9,7 @@ import (
 
 	"dropbell/domain/detach"
 	"dropbell/domain/fault"
+	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
@@ -21,6 +22,10 @@ const MaxReason = 200
 type DeskStore interface {
 	// Draw returns [ErrNoDraw] if there is none.
 	Draw(ctx context.Context, templateID int64) (Draw, error)
+	// EntryGrowth returns how many entries there were at the end of each minute.
+	EntryGrowth(ctx context.Context, templateID int64) ([]reminder.Growth, error)
+	// Demand returns how many users wanted the last drops of the shop that are over.
+	Demand(ctx context.Context, shop int64) (Demand, error)
 	// Figures stores the figures of a public draw that a member typed. With the same figures of two
 	// members they are the evidence, and complete is true. It returns [ErrNoDraw], [ErrNotPublic],
 	// [ErrNotSealed], [ErrFiguresSame] or [ErrFiguresOff].

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,8 +24,28 @@ type Card struct {
 	// MaxWeight is the greatest weight of an entry.
 	MaxWeight int
 	Source    Source
+	// Doors are the groups of users who can enter, with the weights of their entries, in the order in
+	// which they are tried. None = all users, with the weight 1.
+	Doors []CardDoor
+	// AcceptHours is for how many hours winners may accept their coupon before the next tickets move up;
+	// 0 = winners get it at once.
+	AcceptHours int
 	// Round is the round of the source if the seal is made in time. It is 0 for sources without rounds.
 	Round int64
+}
+
+// CardDoor is a door of a drop as its card names it.
+type CardDoor struct {
+	Weight int
+	Name   string
+}
+
+// Weights reports whether entries can have the weight w.
+func (c Card) Weights(w int) bool {
+	if len(c.Doors) == 0 {
+		return w >= 1 && w <= c.MaxWeight
+	}
+	return slices.ContainsFunc(c.Doors, func(d CardDoor) bool { return d.Weight == w })
 }
 
 // Seal is what is published after the close, before the random value exists.
@@ -83,8 +104,15 @@ func head(kind string, drop int64) string {
 
 // Text is the card's text to be signed.
 func (c Card) Text() string {
-	return head("card", c.Drop) + fmt.Sprintf("version %d\nopens %s\ncloses %s\nstock %d\nmax-weight %d\nsource %s\nround %d\n",
+	text := head("card", c.Drop) + fmt.Sprintf("version %d\nopens %s\ncloses %s\nstock %d\nmax-weight %d\nsource %s\nround %d\n",
 		c.Version, stamp(c.OpensAt), stamp(c.ClosesAt), c.Stock, c.MaxWeight, c.Source, c.Round)
+	if c.AcceptHours > 0 {
+		text += fmt.Sprintf("accept-hours %d\n", c.AcceptHours)
+	}
+	for _, d := range c.Doors {
+		text += fmt.Sprintf("door %d %s\n", d.Weight, d.Name)
+	}
+	return text
 }
 
 // Text is the seal's text to be signed.
@@ -152,6 +180,11 @@ func (l *lines) take(key string) string {
 	return value
 }
 
+// next reports whether the next line has the key.
+func (l *lines) next(key string) bool {
+	return l.err == nil && len(l.left) > 0 && strings.HasPrefix(l.left[0], key+" ")
+}
+
 // value reads the next line with parse.
 func value[T any](l *lines, key string, parse func(string) (T, error)) T {
 	text := l.take(key)
@@ -190,9 +223,18 @@ func reading[T interface{ Text() string }](key note.Verifier, signed, kind strin
 // OpenCard reads a signed card. It returns [ErrNote] unless key signed it.
 func OpenCard(key note.Verifier, signed string) (Card, error) {
 	return reading(key, signed, "card", func(l *lines) Card {
-		return Card{Drop: value(l, "drop", whole), Version: int(value(l, "version", whole)), OpensAt: value(l, "opens", instant),
+		c := Card{Drop: value(l, "drop", whole), Version: int(value(l, "version", whole)), OpensAt: value(l, "opens", instant),
 			ClosesAt: value(l, "closes", instant), Stock: int(value(l, "stock", whole)), MaxWeight: int(value(l, "max-weight", whole)),
 			Source: value(l, "source", ParseSource), Round: value(l, "round", whole)}
+		if l.next("accept-hours") {
+			c.AcceptHours = int(value(l, "accept-hours", whole))
+		}
+		for l.err == nil && len(l.left) > 0 {
+			weight, name, _ := strings.Cut(l.take("door"), " ")
+			w, _ := strconv.Atoi(weight)
+			c.Doors = append(c.Doors, CardDoor{w, name})
+		}
+		return c
 	})
 }
 

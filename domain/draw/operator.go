@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"sync"
 	"time"
 
 	"dropbell/domain/claim"
-	"dropbell/domain/fault"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 )
@@ -53,7 +51,8 @@ type Issued struct {
 // SealWork is what a seal is made of.
 type SealWork struct {
 	Draw   Draw
-	Rows   []Row // sorted by Prepare
+	Rows   []Row  // sorted by prepare
+	Roots  []Hash // of the chunks, set by prepare
 	Struck []Count
 }
 
@@ -94,7 +93,12 @@ type OperatorStore interface {
 	// Decide reads the list of a sealed draw and stores the result that decide makes of it. It does
 	// nothing if another worker is at the draw or was faster.
 	Decide(ctx context.Context, templateID int64, decide func(DrawWork) (Decision, error)) error
-	// Winners returns winners without coupons, in their order.
+	// Offer offers the coupons of winners who have no offer yet, for the hours of the card.
+	Offer(ctx context.Context, templateID int64, hours int) error
+	// Lapse ends the offers of a draw that were not accepted in time. As long as the drop gives coupons the draw
+	// goes back to [Sealed], so that it is made again without these tickets.
+	Lapse(ctx context.Context, templateID int64) error
+	// Winners returns winners without coupons, in their order, whose offer needs no acceptance or was accepted.
 	Winners(ctx context.Context, templateID int64, after, limit int) ([]Winner, error)
 	// SaveIssued stores what became of winners.
 	SaveIssued(ctx context.Context, templateID int64, list []Issued) error
@@ -102,10 +106,21 @@ type OperatorStore interface {
 	// notes that one was.
 	Forfeited(ctx context.Context, templateID int64) ([]Forfeit, error)
 	Returned(ctx context.Context, templateID int64, f Forfeit) error
+	// Tell announces the result, over the channels that they chose, to winners who were not told yet, and once to the
+	// users who did not win.
+	Tell(ctx context.Context, templateID int64) error
 	// TellLost announces up to limit entries that did not win to the server of the shop, if it wants to know
 	// them. more reports whether there are further ones.
 	TellLost(ctx context.Context, templateID int64, limit int) (more bool, err error)
-	// Finish ends a drawn draw that has no winner without a coupon.
+	// WaitsFor returns the list of a drawn draw without open offers whose drop has a waitlist that entries which did
+	// not win are still to join; waits is false for other draws.
+	WaitsFor(ctx context.Context, templateID int64) (w DrawWork, waits bool, err error)
+	// EnterWaiting puts up to limit entries that did not win on the waitlist, in one transaction. rank returns
+	// the place of a ticket in the order of the draw, from 1; false for a ticket that is not in the sealed
+	// list. more reports whether there are further entries.
+	EnterWaiting(ctx context.Context, templateID int64, limit int, rank func(Ticket) (int64, bool)) (more bool, err error)
+	// Finish ends a draw that has no winner without a coupon, or notes when the first open offer ends. Stock that is left
+	// at the end is kept for users who wait.
 	Finish(ctx context.Context, templateID int64) error
 }
 
@@ -114,6 +129,9 @@ type OperatorStore interface {
 type Beacon interface {
 	Round(ctx context.Context, s Source, round int64) (string, error)
 }
+
+// MaxOffers is how often offers are made in one draw: at first, and after tickets that lapsed.
+const MaxOffers = 20
 
 // Operator takes the steps of draws: the card, the close, the seal, the draw and the coupons. Each
 // step is stored once, whichever worker makes it, and a worker that dies leaves it to the next one.
@@ -204,7 +222,9 @@ func (o *Operator) advance(ctx context.Context, d Draw) error {
 	case Sealed:
 		return o.draw(ctx, k, d)
 	case Drawn:
-		return o.issue(ctx, d.TemplateID)
+		return o.issue(ctx, d)
+	case Offered:
+		return errors.Join(o.Store.Lapse(ctx, d.TemplateID), o.issueAccepted(ctx, d.TemplateID))
 	}
 	return nil
 }
@@ -216,8 +236,12 @@ func (o *Operator) seal(ctx context.Context, k Key, templateID int64) error {
 		if card, err = w.Draw.Card(); err != nil {
 			return err
 		}
-		if err = SortRows(w.Rows); err == nil {
-			root, err = NewTree(card.Drop, w.Rows).Root()
+		if err = SortRows(w.Rows); err != nil {
+			return err
+		}
+		tree := NewTree(card.Drop, w.Rows)
+		if w.Roots, err = tree.ChunkRoots(); err == nil {
+			root, err = tree.Root()
 		}
 		return err
 	}, func(w *SealWork, now time.Time) (string, Seal, error) {
@@ -273,96 +297,4 @@ func decided(rows []Row, order []uint32, o Outcome, d Decision) Decision {
 		}
 	}
 	return d
-}
-
-const (
-	issueChunk  = 512
-	issueAtOnce = 256
-)
-
-// issue gives the winners their coupons. The key of each coupon is the draw and the user, so a
-// repetition gives nobody a second one. A refusal that may pass is tried again in the next sweep.
-func (o *Operator) issue(ctx context.Context, templateID int64) error {
-	if err := o.takeBack(ctx, templateID); err != nil {
-		return err
-	}
-	for after := 0; ctx.Err() == nil; {
-		list, err := o.Store.Winners(ctx, templateID, after, issueChunk)
-		if err != nil {
-			return err
-		}
-		if len(list) == 0 {
-			return o.finish(ctx, templateID)
-		}
-		after = list[len(list)-1].Rank
-		issued, err := o.give(ctx, templateID, list)
-		if err = errors.Join(err, o.Store.SaveIssued(context.WithoutCancel(ctx), templateID, issued)); err != nil {
-			return err
-		}
-	}
-	return ctx.Err()
-}
-
-// finish ends the draw after the entries that did not win were told.
-func (o *Operator) finish(ctx context.Context, templateID int64) error {
-	for {
-		more, err := o.Store.TellLost(ctx, templateID, issueChunk)
-		if err != nil {
-			return err
-		}
-		if !more {
-			return o.Store.Finish(ctx, templateID)
-		}
-	}
-}
-
-// takeBack returns the coupons of struck winners to the stock, for the winners who moved up.
-func (o *Operator) takeBack(ctx context.Context, templateID int64) error {
-	list, err := o.Store.Forfeited(ctx, templateID)
-	for _, f := range list {
-		failed := o.Revoke(ctx, f.CouponID, f.Reason)
-		if failed == nil {
-			failed = o.Store.Returned(ctx, templateID, f)
-		}
-		err = errors.Join(err, failed)
-	}
-	return err
-}
-
-func (o *Operator) give(ctx context.Context, templateID int64, list []Winner) ([]Issued, error) {
-	answers, errs := make([]Issued, len(list)), make([]error, len(list))
-	slots := make(chan struct{}, issueAtOnce)
-	var all sync.WaitGroup
-	for i, w := range list {
-		slots <- struct{}{}
-		all.Go(func() {
-			defer func() { <-slots }()
-			answers[i], errs[i] = o.one(ctx, templateID, w.UserID)
-		})
-	}
-	all.Wait()
-	var done []Issued
-	for _, a := range answers {
-		if a.CouponID != 0 || a.Reason != "" {
-			done = append(done, a)
-		}
-	}
-	return done, errors.Join(errs...)
-}
-
-func (o *Operator) one(ctx context.Context, templateID int64, to user.ID) (Issued, error) {
-	c, err := o.Gate.Claim(ctx, claim.Request{ID: claim.NewID(o.Random(), templateID), TemplateID: templateID, UserID: to, Origin: claim.ByDraw,
-		Key: CouponKey(templateID, to)})
-	switch {
-	case err == nil:
-		return Issued{UserID: to, CouponID: c.CouponID}, nil
-	case errors.Is(err, claim.ErrEnded), errors.Is(err, user.ErrErased), errors.Is(err, claim.ErrLimit):
-		return Issued{UserID: to, Reason: fault.CodeOf(err)}, nil
-	}
-	return Issued{}, err // paused, sold out until the stock is raised, or a failure
-}
-
-// CouponKey is the key of the coupon that a user won.
-func CouponKey(templateID int64, to user.ID) string {
-	return strconv.FormatInt(templateID, 10) + ":" + to.String()
 }

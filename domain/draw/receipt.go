@@ -1,6 +1,24 @@
 package draw
 
-import "bytes"
+import (
+	"bytes"
+	"strings"
+)
+
+// rowOf returns the row of a ticket: of the list, or without it of the inclusion.
+func (v *verification) rowOf(t Ticket) (Row, bool) {
+	if v.light {
+		if v.own != nil && v.own.Ticket() == t {
+			return *v.own, true
+		}
+		return Row{}, false
+	}
+	at, found := Find(v.rows, t)
+	if !found {
+		return Row{}, false
+	}
+	return v.rows[at], true
+}
 
 // receipt checks that the entry of a receipt is in the list as it was made, and says whether it won.
 func (v *verification) receipt(signed string) {
@@ -21,17 +39,24 @@ func (v *verification) receipt(signed string) {
 		v.good("The receipt is signed. There is no list yet in which its ticket could be.")
 		return
 	}
-	at, found := Find(v.rows, r.Entry.Ticket)
+	row, found := v.rowOf(r.Entry.Ticket)
+	if !found && v.light {
+		if !v.Sound() {
+			return
+		}
+		v.bad("There is no path that proves that the ticket %v of the receipt is in the list. Check the draw with its list.", r.Entry.Ticket)
+		return
+	}
 	if !found {
 		v.bad("The ticket %v of the receipt is not in the list. The entry was left, was struck before the seal, or was dropped: only the first is your own doing.", r.Entry.Ticket)
 		return
 	}
-	if row := v.rows[at]; row != r.Entry.Row() {
+	if row != r.Entry.Row() {
 		v.bad("The ticket %v of the receipt has the weight %d there and %d in the list, or another user.", r.Entry.Ticket, r.Entry.Weight, row.Weight())
 		return
 	}
 	v.good("The ticket %v of the receipt is in the list, with its weight %d and for its user.", r.Entry.Ticket, r.Entry.Weight)
-	if v.order == nil || !v.Sound() {
+	if !v.decided || !v.Sound() {
 		return
 	}
 	score := Score(v.result.Seed, r.Entry.Ticket, r.Entry.Weight)
@@ -46,4 +71,16 @@ func (v *verification) receipt(signed string) {
 		return
 	}
 	v.good("Its score %v is above the cutoff: it did not win.", score)
+}
+
+// TicketOf returns the ticket that a signed receipt names, without checking the signature; "" if it names none.
+func TicketOf(receipt string) string {
+	for line := range strings.SplitSeq(receipt, "\n") {
+		if ticket, is := strings.CutPrefix(line, "ticket "); is {
+			if _, err := ParseTicket(ticket); err == nil {
+				return ticket
+			}
+		}
+	}
+	return ""
 }

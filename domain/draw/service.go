@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dropbell/domain/claim"
+	"dropbell/domain/delivery"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 )
@@ -18,6 +19,8 @@ func hashOf(b []byte) [32]byte { return sha256.Sum256(b) }
 type Attempt struct {
 	TemplateID int64
 	Entry
+	Door     int // see [Record]
+	Channels delivery.ChannelSet
 }
 
 // An Answer is what became of an [Attempt].
@@ -43,13 +46,20 @@ type Store interface {
 	Entry(ctx context.Context, templateID int64, by user.ID) (Record, error)
 	// Leave removes the user's entry. It returns [ErrNotEntered], or [ErrClosed].
 	Leave(ctx context.Context, templateID int64, by user.ID) error
+	// Accept notes that the user accepts the coupon that the entry won. A repetition changes nothing.
+	// It returns [ErrNotEntered], [ErrNotWon] or [ErrLapsed].
+	Accept(ctx context.Context, templateID int64, by user.ID) (Record, error)
+	// SaveIssued stores what became of winners.
+	SaveIssued(ctx context.Context, templateID int64, list []Issued) error
 	// Draw returns [ErrNoDraw] before the first card.
 	Draw(ctx context.Context, templateID int64) (Draw, error)
 	// Chunk returns a chunk of the sealed list; it is empty if there is none.
 	Chunk(ctx context.Context, templateID int64, n int) ([]byte, error)
-	// ChunkWith returns the only chunk of the sealed list that can have a ticket; it is empty if there is
-	// none.
-	ChunkWith(ctx context.Context, templateID int64, t Ticket) ([]byte, error)
+	// ChunkWith returns the only chunk of the sealed list that can have a ticket, and its number; it is empty
+	// if there is none.
+	ChunkWith(ctx context.Context, templateID int64, t Ticket) (chunk []byte, n int, err error)
+	// ChunkRoots returns the roots of all chunks of the sealed list.
+	ChunkRoots(ctx context.Context, templateID int64) ([]Hash, error)
 }
 
 // Service holds the use cases of entrants, and of everybody who checks a draw.
@@ -57,6 +67,15 @@ type Service struct {
 	Store     Store
 	Templates claim.Lookup
 	Keys      Keys
+	// Members know the doors of drops.
+	Members claim.Members
+	// Admit judges the pass of an entry of a protected drop; see [claim.Prefilter].
+	Admit func(t *template.Template, by user.ID, pass string) error
+	// Channels are those over which users can be told of the result.
+	Channels delivery.Available
+	// Gate issues the coupons of winners who accept.
+	Gate   claim.Gate
+	Random func() uint64
 	// Erased reports whether the user was erased.
 	Erased func(user.ID) bool
 }
@@ -72,28 +91,33 @@ type Mine struct {
 	Score  Hash
 }
 
+// A Wish is a request to enter.
+type Wish struct {
+	TemplateID int64
+	UserID     user.ID
+	// Pass is the text of the user's pass; drops without protection need none.
+	Pass string
+	// Channels say over which the user is told of the result; 0 = the app's inbox.
+	Channels delivery.ChannelSet
+}
+
 // Enter enters the user once. created is false for a repetition, which gets the same receipt. Enter
-// returns [template.ErrNotFound], [template.ErrNotOpen], [claim.ErrNotStarted], [ErrClosed] or
-// [user.ErrErased].
-func (s *Service) Enter(ctx context.Context, by user.ID, templateID int64) (m Mine, created bool, err error) {
-	t, err := s.Templates.Template(ctx, templateID)
-	switch {
-	case err != nil:
-		return m, false, err
-	case t.Stored == template.Draft:
-		return m, false, template.ErrNotFound
-	case !t.OpeningMode.Drawn():
-		return m, false, template.ErrNotOpen.Because("no draw decides about these coupons; claim them with POST /claims")
-	case s.Erased != nil && s.Erased(by):
-		return m, false, user.ErrErased
-	case t.Stored == template.Closed || t.Stored == template.Cancelled:
-		return m, false, ErrClosed
-	case t.Stored == template.Paused:
-		return m, false, claim.ErrPaused
+// returns [template.ErrNotFound], [template.ErrNotOpen], [claim.ErrNotStarted], [ErrClosed],
+// [user.ErrErased], [delivery.ErrChannelUnavailable], [claim.ErrNotEligible] for a user who comes through no
+// door of the drop, or the refusal of the pass.
+func (s *Service) Enter(ctx context.Context, w Wish) (m Mine, created bool, err error) {
+	by, templateID := w.UserID, w.TemplateID
+	a, err := s.attempt(ctx, w)
+	if errors.Is(err, claim.ErrNotEligible) { // an entry stays when its user leaves the group of the door
+		if r, unknown := s.Store.Entry(ctx, templateID, by); unknown == nil {
+			m.Record, m.Draw.TemplateID = r, templateID
+			m.Receipt, err = s.receipt(ctx, &m)
+			return m, false, err
+		}
 	}
-	a := Attempt{TemplateID: templateID, Entry: Entry{UserID: int64(by), Weight: 1}}
-	rand.Read(a.Ticket[:])
-	rand.Read(a.Salt[:])
+	if err != nil {
+		return m, false, err
+	}
 	answer, err := s.Store.Enter(ctx, a)
 	if err != nil {
 		return m, false, err
@@ -113,6 +137,45 @@ func (s *Service) Enter(ctx context.Context, by user.ID, templateID int64) (m Mi
 	m.Draw.TemplateID = templateID
 	m.Receipt, err = s.receipt(ctx, &m)
 	return m, answer.Created, err
+}
+
+// attempt judges w by the drop, which may be a second old, and returns the entry to be stored with its weight.
+func (s *Service) attempt(ctx context.Context, w Wish) (a Attempt, err error) {
+	t, err := s.Templates.Template(ctx, w.TemplateID)
+	switch {
+	case err != nil:
+		return a, err
+	case t.Stored == template.Draft:
+		return a, template.ErrNotFound
+	case !t.OpeningMode.Drawn():
+		return a, template.ErrNotOpen.Because("no draw decides about these coupons; claim them with POST /claims")
+	case s.Erased != nil && s.Erased(w.UserID):
+		return a, user.ErrErased
+	case t.Stored == template.Closed || t.Stored == template.Cancelled:
+		return a, ErrClosed
+	case t.Stored == template.Paused:
+		return a, claim.ErrPaused
+	}
+	a = Attempt{TemplateID: w.TemplateID, Entry: Entry{UserID: int64(w.UserID), Weight: 1}, Channels: w.Channels}
+	if a.Channels == 0 {
+		a.Channels = delivery.ChannelSetOf(delivery.App)
+	} else if a.Channels&^s.Channels.Set() != 0 {
+		return a, delivery.ErrChannelUnavailable
+	}
+	if s.Admit != nil {
+		if err := s.Admit(&t, w.UserID, w.Pass); err != nil {
+			return a, err
+		}
+	}
+	if len(t.Doors) > 0 {
+		if a.Door, err = s.Members.Door(ctx, &t, w.UserID); err != nil {
+			return a, err
+		}
+		a.Weight = t.Doors[a.Door-1].Chances()
+	}
+	rand.Read(a.Ticket[:])
+	rand.Read(a.Salt[:])
+	return a, nil
 }
 
 // refusal returns why no entry was taken; nil = the window is open.
@@ -167,6 +230,31 @@ func (s *Service) Mine(ctx context.Context, by user.ID, templateID int64) (m Min
 	return m, err
 }
 
+// Accept gives the winner the coupon that was offered. A repetition gets the same answer. The acceptance is
+// stored first, so a worker gives the coupon if this process dies before it did. Accept returns [ErrNoDraw], [ErrNotEntered],
+// [ErrNotWon], [ErrLapsed], or why there is no coupon.
+func (s *Service) Accept(ctx context.Context, by user.ID, templateID int64) (m Mine, err error) {
+	r, err := s.Store.Accept(ctx, templateID, by)
+	if errors.Is(err, ErrNotEntered) {
+		if _, missing := s.Store.Draw(ctx, templateID); missing != nil {
+			return m, missing
+		}
+	}
+	if err != nil {
+		return m, err
+	}
+	if r.CouponID == 0 && r.Reason == "" {
+		issued, err := giveOne(ctx, s.Gate, s.Random(), templateID, by)
+		if err == nil {
+			err = s.Store.SaveIssued(context.WithoutCancel(ctx), templateID, []Issued{issued})
+		}
+		if err != nil {
+			return m, err
+		}
+	}
+	return s.Mine(ctx, by, templateID)
+}
+
 // Leave removes the user's entry before the close. It returns [ErrNotEntered], [ErrClosed] or
 // [ErrNoDraw].
 func (s *Service) Leave(ctx context.Context, by user.ID, templateID int64) error {
@@ -191,17 +279,41 @@ func (s *Service) List(ctx context.Context, templateID int64, chunk int) ([]byte
 
 // Find returns a ticket's row in the sealed list.
 func (s *Service) Find(ctx context.Context, templateID int64, t Ticket) (row Row, found bool, err error) {
-	chunk, err := s.Store.ChunkWith(ctx, templateID, t)
-	if err != nil || len(chunk) == 0 {
+	rows, at, _, err := s.find(ctx, templateID, t)
+	if err != nil || rows == nil {
 		return row, false, err
 	}
-	rows, err := Rows(chunk)
-	if err != nil {
-		return row, false, err
+	return rows[at], true, nil
+}
+
+// find returns the chunk with the ticket, and its place there; rows is nil if the list does not have it.
+func (s *Service) find(ctx context.Context, templateID int64, t Ticket) (rows []Row, at, n int, err error) {
+	chunk, n, err := s.Store.ChunkWith(ctx, templateID, t)
+	if err != nil || len(chunk) == 0 {
+		return nil, 0, 0, err
+	}
+	if rows, err = Rows(chunk); err != nil {
+		return nil, 0, 0, err
 	}
 	at, found := Find(rows, t)
-	if found {
-		row = rows[at]
+	if !found {
+		return nil, 0, 0, nil
 	}
-	return row, found, nil
+	return rows, at, n, nil
+}
+
+// Inclusion proves that a ticket is in the sealed list. It returns [ErrNotListed] if it is not there.
+func (s *Service) Inclusion(ctx context.Context, templateID int64, t Ticket) (Inclusion, error) {
+	rows, at, n, err := s.find(ctx, templateID, t)
+	if err == nil && rows == nil {
+		err = ErrNotListed
+	}
+	if err != nil {
+		return Inclusion{}, err
+	}
+	roots, err := s.Store.ChunkRoots(ctx, templateID)
+	if err != nil {
+		return Inclusion{}, err
+	}
+	return Include(templateID, rows, n, at, roots)
 }

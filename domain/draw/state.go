@@ -12,14 +12,15 @@ import (
 // State is how far a draw is.
 type State string
 
-// The states, in their order. A ticket that is struck after the draw leads back to Sealed: the same
-// draw is then made again without it.
+// The states, in their order. A ticket that is struck or lapses after the draw leads back to Sealed: the
+// same draw is then made again without it.
 const (
-	Open      State = "open"   // entries are taken in their window
-	Closed    State = "closed" // no entry can be made or left any more
-	Sealed    State = "sealed" // the list is fixed; the random value is waited for
-	Drawn     State = "drawn"  // the winners are known; their coupons are being issued
-	Done      State = "done"   // every winner has the coupon, or a reason why not
+	Open      State = "open"    // entries are taken in their window
+	Closed    State = "closed"  // no entry can be made or left any more
+	Sealed    State = "sealed"  // the list is fixed; the random value is waited for
+	Drawn     State = "drawn"   // the winners are known; their coupons are being issued, or offered
+	Offered   State = "offered" // winners may accept their coupons
+	Done      State = "done"    // every winner has the coupon, or a reason why not
 	Cancelled State = "cancelled"
 )
 
@@ -31,7 +32,11 @@ const (
 	Entered EntryState = "entered"
 	Won     EntryState = "won"
 	Struck  EntryState = "struck"
+	Lapsed  EntryState = "lapsed" // won, and was not accepted in time
 )
+
+// ReasonLapsed is the reason by which a result names the tickets that lapsed.
+const ReasonLapsed = "not accepted in time"
 
 // A Draw is the draw of a drop, as it is stored.
 type Draw struct {
@@ -55,15 +60,19 @@ type Draw struct {
 	Evidence           string
 	Result             string
 	DrawnAt            *time.Time
+	// Offers counts how often offers were made, and OffersUntil is when the first open offer ends.
+	Offers      int
+	OffersUntil *time.Time
 	Counts
 }
 
-// Counts account for the entries of a draw: every entry was left again, was struck, won, or waits.
-type Counts struct{ Entered, Left, Won, Struck int64 }
+// Counts account for the entries of a draw: every entry was left again, was struck, won, lapsed, or
+// waits. Winners whose offer is open have won.
+type Counts struct{ Entered, Left, Won, Struck, Lapsed int64 }
 
 // Waiting counts the entries that did not win and were neither struck nor left. Before the draw these
 // are all entries.
-func (c Counts) Waiting() int64 { return c.Entered - c.Left - c.Won - c.Struck }
+func (c Counts) Waiting() int64 { return c.Entered - c.Left - c.Won - c.Struck - c.Lapsed }
 
 // Taken counts the entries that there are.
 func (c Counts) Taken() int64 { return c.Entered - c.Left }
@@ -109,10 +118,20 @@ type Record struct {
 	Rank int
 	// CouponID is the winner's coupon; 0 until it is issued.
 	CouponID int64
-	// Listed is set for a struck ticket that is in the sealed list. Reason is why it was struck, or
+	// Door is the place of the door that the user entered through; 0 = the drop has no doors.
+	Door int
+	// OfferedUntil is the first instant at which the winner cannot accept the coupon any more; nil = it
+	// needs no acceptance. AcceptedAt is when the winner accepted.
+	OfferedUntil, AcceptedAt *time.Time
+	// Listed is set for a struck or lapsed ticket that is in the sealed list. Reason is why it was struck, or
 	// why a winner got no coupon.
 	Listed bool
 	Reason string
+}
+
+// Offered reports whether the coupon of a winner was offered and is still to be accepted or to lapse.
+func (r Record) Offered() bool {
+	return r.State == Won && r.OfferedUntil != nil && r.AcceptedAt == nil && r.CouponID == 0 && r.Reason == ""
 }
 
 // Faults of this package.
@@ -120,6 +139,9 @@ var (
 	ErrNoDraw      = fault.New(fault.NotFound, "draw_not_found", "there is no draw of this drop; check its id, or claim its coupons with POST /claims")
 	ErrClosed      = fault.New(fault.Conflict, "entries_closed", "entries are closed; the draw is made of the entries there are")
 	ErrNotEntered  = fault.New(fault.NotFound, "not_entered", "you have no entry in this draw; enter with PUT /draws/{template}/entry")
+	ErrNotListed   = fault.New(fault.NotFound, "ticket_not_found", "the sealed list of this draw does not have the ticket; check its 32 characters, or wait for the seal")
+	ErrNotWon      = fault.New(fault.Conflict, "not_won", "your ticket has not won; GET /draws/{id}/entry says when another ticket's coupon comes to it")
+	ErrLapsed      = fault.New(fault.Conflict, "offer_lapsed", "the coupon was not accepted in time; it goes to the next ticket")
 	ErrNoKey       = fault.New(fault.Unavailable, "overloaded", "the key that signs this draw is missing in DRAW_KEY; add it and restart web and worker")
 	ErrNoRound     = fault.New(fault.Unavailable, "overloaded", "the round of the source of randomness is not there yet; it is asked for again")
 	ErrNotSealed   = fault.New(fault.Conflict, "invalid_transition", "the list is not sealed yet; type the figures after the seal")
@@ -185,7 +207,10 @@ func NewCard(t template.Template, before Draw, source Source, now time.Time) (Ca
 	if t.PublishedAt != nil {
 		published = *t.PublishedAt
 	}
-	c := Card{Drop: t.ID, Version: len(before.Cards) + 1, OpensAt: t.EntriesFrom(published), ClosesAt: t.OpensAt, Stock: int(t.Stock), MaxWeight: 1, Source: source}
+	c := Card{Drop: t.ID, Version: len(before.Cards) + 1, OpensAt: t.EntriesFrom(published), ClosesAt: t.OpensAt, Stock: int(t.Stock), MaxWeight: 1, Source: source, AcceptHours: t.AcceptHours}
+	for _, d := range t.Doors {
+		c.Doors, c.MaxWeight = append(c.Doors, CardDoor{d.Chances(), d.Name}), max(c.MaxWeight, d.Chances())
+	}
 	if len(before.Cards) > 0 {
 		last, err := before.Card()
 		if err != nil {

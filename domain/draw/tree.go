@@ -19,7 +19,12 @@ func NewTree(drop int64, rows []Row) *Tree {
 			leaves[i] = tlog.Hash(rows[i].Leaf(drop))
 		}
 	})
-	t := &Tree{levels: [][]tlog.Hash{leaves}, size: int64(len(rows))}
+	return treeOf(leaves)
+}
+
+// treeOf returns the tree over hashes of leaves, or of subtrees that have the same size but for the last one.
+func treeOf(leaves []tlog.Hash) *Tree {
+	t := &Tree{levels: [][]tlog.Hash{leaves}, size: int64(len(leaves))}
 	for below := leaves; len(below) > 1; {
 		above := make([]tlog.Hash, len(below)/2)
 		share(len(above), func(from, to int) {
@@ -48,6 +53,28 @@ func (t *Tree) Root() (Hash, error) {
 	root, err := tlog.TreeHash(t.size, t)
 	return Hash(root), err
 }
+
+// ChunkRoots returns the root of each chunk's rows. The root of the whole tree is the root of the tree over them, since a
+// chunk has a power of two of rows.
+func (t *Tree) ChunkRoots() ([]Hash, error) {
+	leaves := t.levels[0]
+	roots := make([]Hash, Chunks(len(leaves)))
+	for i := range roots {
+		if (i+1)*ChunkRows <= len(leaves) {
+			roots[i] = Hash(t.levels[chunkLevel][i])
+			continue
+		}
+		last, err := treeOf(leaves[i*ChunkRows:]).Root()
+		if err != nil {
+			return nil, err
+		}
+		roots[i] = last
+	}
+	return roots, nil
+}
+
+// chunkLevel is the level of the roots of full chunks: 2^chunkLevel is [ChunkRows].
+const chunkLevel = 16
 
 // Path returns the hashes that lead from the leaf at position to the root.
 func (t *Tree) Path(position int) ([]Hash, error) {

@@ -21,6 +21,8 @@ type Published struct {
 	Result string `json:"result,omitempty"`
 	// List are the chunks of the list in base64. A file has them; a server gives them one by one.
 	List [][]byte `json:"list,omitempty"`
+	// Inclusion proves that one ticket is in the list.
+	Inclusion *Inclusion `json:"inclusion,omitempty"`
 }
 
 // Kept is what somebody kept who checks a draw. Empty fields are not compared.
@@ -31,6 +33,9 @@ type Kept struct {
 	Seal string
 	// Receipt is the signed receipt of an entry.
 	Receipt string
+	// Light leaves out the checks that need the list. The ticket of the receipt is looked for in the
+	// published [Inclusion] alone.
+	Light bool
 }
 
 // Finding is the outcome of one check, as a sentence.
@@ -66,16 +71,18 @@ type verification struct {
 	card      Card
 	seal      Seal
 	result    Result
-	order     []uint32
+	light     bool
+	own       *Row // of the inclusion
+	decided   bool // the result was checked, as far as the caller wanted
 }
 
 // Verify recomputes a draw from what was published, from its list of tickets, and from what the
 // caller kept. It stops at the first fault after which the following checks would mean nothing.
 func Verify(p Published, rows []Row, kept Kept, judge Judge) Report {
-	v := &verification{published: p, rows: rows, judge: judge}
+	v := &verification{published: p, rows: rows, judge: judge, light: kept.Light}
 	steps := []func() bool{
 		func() bool { return v.signer(kept.Key) }, v.cards,
-		func() bool { return v.sealed(kept.Seal) }, v.list,
+		func() bool { return v.sealed(kept.Seal) }, v.included, v.list,
 		func() bool { return v.drawn() && v.winners() },
 	}
 	for _, step := range steps {
@@ -127,6 +134,10 @@ func (v *verification) cards() bool {
 			v.bad("Version %d of the card is version %d of the card of drop %d: a version is missing.", i+1, c.Version, c.Drop)
 			return false
 		}
+		if i > 0 && (c.Source != v.card.Source || c.AcceptHours != v.card.AcceptHours || !slices.Equal(c.Doors, v.card.Doors)) {
+			v.bad("Version %d of the card changes the source of randomness, the doors or the hours to accept, which the first version fixes.", i+1)
+			return false
+		}
 		v.card = c
 	}
 	c := v.card
@@ -134,11 +145,18 @@ func (v *verification) cards() bool {
 		v.bad("The card is not possible: it opens at %s, closes at %s and has a stock of %d and weights up to %d.", stamp(c.OpensAt), stamp(c.ClosesAt), c.Stock, c.MaxWeight)
 		return false
 	}
+	if !c.consistent() {
+		v.bad("The doors of the card do not fit its weights up to %d: %v.", c.MaxWeight, c.Doors)
+		return false
+	}
 	if c.Source.Rounds() && c.Round != RoundOf(c.ClosesAt, c.ClosesAt) {
 		v.bad("The card names round %d, and the first round a minute after the close is %d.", c.Round, RoundOf(c.ClosesAt, c.ClosesAt))
 		return false
 	}
 	v.good("The card of drop %d is signed, in %d versions. Entries from %s to %s, %d to win.", c.Drop, c.Version, stamp(c.OpensAt), stamp(c.ClosesAt), c.Stock)
+	for _, d := range c.Doors {
+		v.good("Users of the door %q enter with the weight %d.", d.Name, d.Weight)
+	}
 	switch c.Source.Kind {
 	case Local:
 		v.good("The source of randomness is a local beacon, for development and tests: the operator could know its values before.")
@@ -146,6 +164,18 @@ func (v *verification) cards() bool {
 		v.good("The source of randomness is a secret of the operator. This is weaker than a public source: whoever knows the secret can add entries that win.")
 	}
 	return true
+}
+
+// consistent reports whether the greatest weight of the card is that of a door, and no door has a lesser weight than 1.
+func (c Card) consistent() bool {
+	greatest := 0
+	for _, d := range c.Doors {
+		if d.Weight < 1 {
+			return false
+		}
+		greatest = max(greatest, d.Weight)
+	}
+	return len(c.Doors) == 0 || greatest == c.MaxWeight
 }
 
 func (v *verification) sealed(kept string) bool {
@@ -199,9 +229,19 @@ func (v *verification) sealed(kept string) bool {
 }
 
 func (v *verification) list() bool {
+	if v.light {
+		v.good("The list was not read: whether the other tickets were sealed, and whether the cutoff is right, is not checked.")
+		return true
+	}
 	if err := Valid(v.rows, v.card.MaxWeight); err != nil {
 		v.bad("The list: %v.", err)
 		return false
+	}
+	for i := range v.rows {
+		if w := v.rows[i].Weight(); !v.card.Weights(w) {
+			v.bad("The ticket %v has the weight %d, which no door of the card gives.", v.rows[i].Ticket(), w)
+			return false
+		}
 	}
 	if len(v.rows) != v.seal.Entries {
 		v.bad("The list has %d tickets, and the seal names %d: tickets were added or left out after the seal.", len(v.rows), v.seal.Entries)
@@ -255,6 +295,10 @@ func (v *verification) drawn() bool {
 }
 
 func (v *verification) winners() bool {
+	v.decided = true
+	if v.light {
+		return true
+	}
 	struck := map[Ticket]bool{}
 	for _, s := range v.result.Struck {
 		if _, found := Find(v.rows, s.Ticket); !found || struck[s.Ticket] {
@@ -263,8 +307,7 @@ func (v *verification) winners() bool {
 		}
 		struck[s.Ticket] = true
 	}
-	v.order = Order(v.rows, v.result.Seed)
-	o := Pick(v.rows, v.order, v.result.Seed, v.card.Stock, func(t Ticket) bool { return struck[t] })
+	o := Pick(v.rows, Order(v.rows, v.result.Seed), v.result.Seed, v.card.Stock, func(t Ticket) bool { return struck[t] })
 	if len(o.Winners) != v.result.Won || o.Cutoff != v.result.Cutoff {
 		v.bad("By the scores %d tickets win, with the cutoff %v. The result names %d tickets and the cutoff %v.", len(o.Winners), o.Cutoff, v.result.Won, v.result.Cutoff)
 		return false

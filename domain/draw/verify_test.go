@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -235,6 +236,36 @@ func TestDishonestOperators(t *testing.T) {
 			o.shown.Cards = append(o.shown.Cards, o.sign(o.card.Text()))
 			return draw.Kept{}
 		}, "another card"},
+		"a weight that no door has": {func(o *operator) draw.Kept {
+			o.card.Doors = []draw.CardDoor{{Weight: 2, Name: "Members"}}
+			o.shown.Cards = []string{o.sign(o.card.Text())}
+			o.makeSeal(time.Second)
+			o.makeResult()
+			return draw.Kept{}
+		}, "which no door of the card gives"},
+		"doors that changed": {func(o *operator) draw.Kept {
+			o.card.Version, o.card.Doors = 2, []draw.CardDoor{{Weight: 2, Name: "Members"}, {Weight: 1, Name: "Everybody"}}
+			o.shown.Cards = append(o.shown.Cards, o.sign(o.card.Text()))
+			return draw.Kept{}
+		}, "which the first version fixes"},
+		"the path of another ticket": {func(o *operator) draw.Kept {
+			in := o.include(entry(4, 1).Ticket)
+			in.Ticket = entry(3, 2).Ticket.String()
+			o.shown.Inclusion = &in
+			return draw.Kept{Receipt: o.receipt(3, 2), Light: true}
+		}, "does not lead to the sealed root"},
+		"no path for a ticket": {func(o *operator) draw.Kept {
+			return draw.Kept{Receipt: o.receipt(3, 2), Light: true}
+		}, "There is no path"},
+		"a path with another weight than the receipt": {func(o *operator) draw.Kept {
+			at, _ := draw.Find(o.rows, entry(3, 2).Ticket)
+			o.rows[at] = entry(3, 1).Row()
+			o.makeSeal(time.Second)
+			o.makeResult()
+			in := o.include(entry(3, 2).Ticket)
+			o.shown.Inclusion = &in
+			return draw.Kept{Receipt: o.receipt(3, 2), Light: true}
+		}, "has the weight 2 there and 1 in the list"},
 		"another key": {func(o *operator) draw.Kept {
 			_, other := signer(t, 2)
 			return draw.Kept{Key: other}
@@ -271,6 +302,69 @@ func (o *operator) change(with func(*draw.Result)) {
 	}
 	with(&r)
 	o.shown.Result = o.sign(r.Text())
+}
+
+// include returns the path of a ticket.
+func (o *operator) include(ticket draw.Ticket) draw.Inclusion {
+	o.t.Helper()
+	roots, err := draw.NewTree(o.card.Drop, o.rows).ChunkRoots()
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	at, found := draw.Find(o.rows, ticket)
+	if !found {
+		o.t.Fatalf("the list does not have %v", ticket)
+	}
+	in, err := draw.Include(o.card.Drop, o.rows, 0, at, roots)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return in
+}
+
+// With the path alone, and without the list, an entrant learns that the ticket was sealed and whether it won.
+func TestLight(t *testing.T) {
+	o := operate(t)
+	o.makeSeal(time.Second)
+	o.makeResult()
+	in := o.include(entry(3, 2).Ticket)
+	o.shown.Inclusion = &in
+	r := draw.Verify(o.shown, nil, draw.Kept{Receipt: o.receipt(3, 2), Light: true}, believer{})
+	if said := fmt.Sprint(r); !r.Sound() || !strings.Contains(said, "its path leads to the sealed root") || !strings.Contains(said, "Its score") {
+		t.Errorf("%v", said)
+	}
+}
+
+// Paths of lists with several chunks lead through the roots of the chunks to the root of the whole list.
+func TestPathsThroughChunks(t *testing.T) {
+	for _, n := range []int{1, draw.ChunkRows, draw.ChunkRows + 1, 2*draw.ChunkRows + 7, 3 * draw.ChunkRows} {
+		list := rows(t, n, 1, 2)
+		tree := draw.NewTree(7, list)
+		root, err := tree.Root()
+		if err != nil {
+			t.Fatal(err)
+		}
+		roots, err := tree.ChunkRoots()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, at := range []int{0, n / 2, n - 1} {
+			chunk := at / draw.ChunkRows
+			in, err := draw.Include(7, list[chunk*draw.ChunkRows:min(n, (chunk+1)*draw.ChunkRows)], chunk, at%draw.ChunkRows, roots)
+			if err != nil {
+				t.Fatal(err)
+			}
+			path := make([]draw.Hash, len(in.Path))
+			for i, h := range in.Path {
+				if path[i], err = draw.ParseHash(h); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if row, err := in.Row(); err != nil || row != list[at] || in.Position != at || !draw.Included(path, n, at, root, list[at].Leaf(7)) {
+				t.Errorf("the path of %d among %d does not lead to the root (%v)", at, n, err)
+			}
+		}
+	}
 }
 
 func TestRounds(t *testing.T) {

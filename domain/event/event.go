@@ -33,7 +33,7 @@ func All() []string {
 		ReservationsChanged, SlotFired, BatchFinished, SlotFinished, UsersChanged, AnnouncementCreated,
 		CouponsIssued, CouponsChanged, CouponChanged, CouponsExpired, BudgetReached, JobCreated, CodesChanged,
 		CampaignPublished, CampaignStarted, CampaignChanged, GateRefilled,
-		ChannelTestCreated, CodeRequested, DrawSealed, DrawDrawn, EntriesListed, ReservationsListed, ExpiredListed, IssuedListed}
+		ChannelTestCreated, CodeRequested, DrawSealed, DrawDrawn, EntriesListed, WaitersListed, ReservationsListed, ExpiredListed, IssuedListed}
 }
 
 // Template is the payload of every template event: the template's id, its shop, and

@@ -46,6 +46,8 @@ var golden = map[string]any{
 	event.DrawDrawn:         event.Draw{TemplateID: 9007199254740993, Signed: "dropbell-draw/1 result\ndrop 9007199254740993\n", Round: 40000000, Won: 100, Sequence: 9007199254740995, At: at},
 	event.EntriesListed: event.EntryList{TemplateID: 9007199254740993, Won: true, Sequence: 9007199254740996, At: at, Items: []event.ListedEntry{
 		{UserID: 9007199254740994, Ticket: "000102030405060708090a0b0c0d0e0f", CouponID: 9007199254740995}}},
+	event.WaitersListed: event.WaiterList{TemplateID: 9007199254740993, Filled: true, Sequence: 9007199254740996, At: at, Items: []event.ListedWaiter{
+		{UserID: 9007199254740994, CouponID: 9007199254740995}, {UserID: 9007199254740997, Out: true}}},
 	event.GateRefilled:  event.Gate{TemplateID: 9007199254740993},
 	event.BudgetReached: event.Budget{Scope: "shop", Subject: 10, ShopNumber: 10, Currency: "CNY", Amount: 100_000, Used: 80_000, Level: "near", At: at},
 	event.JobCreated:    event.Job{JobID: 9007199254740993, Kind: "templates.bulk", At: at},

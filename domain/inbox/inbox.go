@@ -49,8 +49,12 @@ func MessageID(k delivery.Kind, owner int64, due time.Time) string {
 		n += 2 * kind
 	case delivery.KindNotice:
 		n += 3 * kind
-	case delivery.KindWaitlist:
+	case delivery.KindWaitlist, delivery.KindOffer: // both are announcements
 		n += 5 * kind
+	case delivery.KindWon:
+		n += 6 * kind
+	case delivery.KindLost:
+		n += 7 * kind
 	case delivery.KindTest:
 		n = 4*kind + owner%(kind/second)*second + due.Unix()%second
 	}
@@ -58,14 +62,7 @@ func MessageID(k delivery.Kind, owner int64, due time.Time) string {
 }
 
 // Holds reports whether messages of the kind appear in the inbox.
-func Holds(k delivery.Kind) bool {
-	switch k {
-	case delivery.KindReminder, delivery.KindCorrection, delivery.KindCancelled, delivery.KindCampaign, delivery.KindNotice,
-		delivery.KindWaitlist, delivery.KindTest:
-		return true
-	}
-	return false
-}
+func Holds(k delivery.Kind) bool { return slices.Contains(delivery.Kinds(), k) }
 
 // A Page is some of a user's messages, newest first.
 type Page struct {

@@ -274,12 +274,12 @@ func (t Text) Missing(k Key) []string {
 	return list
 }
 
-// The time left in previews of a reminder and of a notice, in minutes and days.
-const SampleMinutes, SampleDays = 10, 3
+// The time left in previews of a reminder, of a notice and of a coupon that was won, in minutes, days and hours.
+const SampleMinutes, SampleDays, SampleHours = 10, 3, 48
 
 // SampleFacts returns the facts of a made-up drop for a message of the kind. They are used where
 // there is no real drop.
 func SampleFacts(k Kind) Facts {
 	return Facts{Kind: k, Drop: "Spring sale", Description: "Tea and cakes, all day long.", Shop: "Corner shop", Worth: Worth{Percent: 20, Most: 3000, Currency: "CNY"},
-		OpensAt: time.Date(2030, 5, 20, 12, 0, 0, 0, time.UTC), Minutes: SampleMinutes, Days: SampleDays, Link: "https://shop.example/drops/1"}
+		OpensAt: time.Date(2030, 5, 20, 12, 0, 0, 0, time.UTC), Minutes: SampleMinutes, Days: SampleDays, Hours: SampleHours, Link: "https://shop.example/drops/1"}
 }

@@ -19,6 +19,11 @@ const (
 	Notice     Kind = "notice"
 	// Waitlist tells a user of the coupon that the waitlist of a drop gave.
 	Waitlist Kind = "waitlist"
+	// Offer tells a user that the waitlist of a drop offers a coupon.
+	Offer Kind = "offer"
+	// Won and Lost tell a user of the result of a draw.
+	Won      Kind = "won"
+	Lost     Kind = "lost"
 	Campaign Kind = "campaign"
 	Test     Kind = "test"
 	// Verification is a message with the code that proves a phone number. It exists as a text
@@ -28,7 +33,9 @@ const (
 
 // Written returns the kinds whose texts staff write for a shop or a drop. The text of a campaign
 // is part of the campaign.
-func Written() []Kind { return []Kind{Reminder, Correction, Cancelled, Notice, Waitlist} }
+func Written() []Kind {
+	return []Kind{Reminder, Correction, Cancelled, Notice, Waitlist, Offer, Won, Lost}
+}
 
 // Channel is the name of a channel.
 type Channel string
@@ -181,8 +188,9 @@ type Facts struct {
 	OpensAt     time.Time
 	EndsAt      time.Time // of a campaign
 	// Minutes is the time left until the opening, or the time for which a code is valid. Days is
-	// the time left until a coupon expires.
-	Minutes, Days int
+	// the time left until a coupon expires. Hours is the time in which a winner may accept the coupon; 0 =
+	// the winner has it.
+	Minutes, Days, Hours int
 	// Link is where the coupon can be claimed or used; "" = nowhere.
 	Link string
 	// Code proves a phone number.

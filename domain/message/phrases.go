@@ -200,8 +200,11 @@ func (f Facts) values(tag, drop string, zone *time.Location) map[string]string {
 	if drop = Printable(drop); drop == "" && f.Kind != Campaign {
 		drop = p.unnamed
 	}
-	v := map[string]string{VarDrop: drop, VarShop: Printable(f.Shop), VarDescription: printable(f.Description, maxDescription), VarWorth: "", VarOpensAt: "", VarTime: "", VarEndsAt: "",
+	v := map[string]string{VarDrop: drop, VarShop: Printable(f.Shop), VarDescription: printable(f.Description, maxDescription), VarWorth: "", VarOpensAt: "", VarTime: "", VarEndsAt: "", VarHours: "",
 		VarIn: p.in(f.Minutes), VarMinutes: strconv.Itoa(f.Minutes), VarExpires: p.expires(f.Days), VarDays: strconv.Itoa(f.Days), VarCode: f.Code}
+	if f.Hours > 0 {
+		v[VarHours] = strconv.Itoa(f.Hours)
+	}
 	if f.Worth != (Worth{}) {
 		v[VarWorth] = p.worth(f.Worth)
 	}

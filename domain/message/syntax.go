@@ -23,6 +23,7 @@ const (
 	VarEndsAt      = "ends_at"  // the end of a campaign
 	VarLink        = "link"     // where the coupon can be claimed or used
 	VarCode        = "code"     // that proves a phone number
+	VarHours       = "hours"    // in which a winner may accept the coupon, as a number; empty = the winner has it
 )
 
 // aliases are further names of variables, which campaigns have.
@@ -39,7 +40,11 @@ func Variables(k Kind) []string {
 		return []string{VarUser, VarDrop, VarDescription, VarShop, VarWorth, VarOpensAt, VarTime}
 	case Notice:
 		return []string{VarUser, VarDrop, VarDescription, VarShop, VarWorth, VarExpires, VarDays, VarLink}
-	case Waitlist:
+	case Won:
+		return []string{VarUser, VarDrop, VarDescription, VarShop, VarWorth, VarHours, VarLink}
+	case Lost:
+		return []string{VarUser, VarDrop, VarDescription, VarShop, VarLink}
+	case Waitlist, Offer:
 		return []string{VarUser, VarDrop, VarDescription, VarShop, VarWorth, VarLink}
 	case Verification:
 		return []string{VarCode, VarMinutes, VarShop}
@@ -154,7 +159,7 @@ func variable(s string, k Kind, line int) (p part, after string, err error) {
 }
 
 func allVariables() []string {
-	return []string{VarUser, VarDrop, VarDescription, VarShop, VarWorth, VarOpensAt, VarTime, VarIn, VarMinutes, VarExpires, VarDays, VarEndsAt, VarLink, VarCode}
+	return []string{VarUser, VarDrop, VarDescription, VarShop, VarWorth, VarOpensAt, VarTime, VarIn, VarMinutes, VarExpires, VarDays, VarEndsAt, VarLink, VarCode, VarHours}
 }
 
 func head(s string) string {

@@ -107,10 +107,10 @@ type Part struct {
 	SHA256 [32]byte
 }
 
-// A Use is the claim for which a code was used.
+// A Use is the claim for which a code was used, or the user who entered an access code.
 type Use struct {
-	UserID   user.ID
-	CouponID int64
+	UserID   user.ID // 0 = the user was erased
+	CouponID int64   // 0 = it is an access code
 	At       time.Time
 }
 
@@ -152,10 +152,10 @@ func checkReason(reason string) error {
 }
 
 // sellable returns nil if codes may be made for t. It returns [ErrNotByCode] if t
-// does not take codes, and [ErrEnded] after t's end. A draft may have codes,
+// does not take codes and has no door for access codes, and [ErrEnded] after t's end. A draft may have codes,
 // because printing takes longer than publishing.
 func sellable(t template.Template, now time.Time) error {
-	if t.Obtain != template.ByCode {
+	if t.Obtain != template.ByCode && !t.TakesAccessCodes() {
 		return ErrNotByCode
 	}
 	if s := t.State(now); s == template.Closed || s == template.Cancelled {

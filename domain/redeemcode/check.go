@@ -83,7 +83,11 @@ func (s *Service) Check(ctx context.Context, by staff.Actor, typed string) (Find
 		return f, err
 	}
 	f.Template, err = s.Store.Template(ctx, f.Batch.TemplateID)
-	f.Verdict = verdictOf(claim.Offer(f.Template, claim.ByCode, s.Now()))
+	if f.Template.Obtain != template.ByCode && f.Template.TakesAccessCodes() {
+		f.Verdict = accessVerdict(f.Template.State(s.Now()))
+	} else {
+		f.Verdict = verdictOf(claim.Offer(f.Template, claim.ByCode, s.Now()))
+	}
 	return f, err
 }
 
@@ -107,6 +111,20 @@ func verdictOf(refusal error) CheckResult {
 		return NotByCode
 	}
 	return Over
+}
+
+// accessVerdict returns the verdict on a good access code of a drop in the state: it can be entered until the drop is
+// over.
+func accessVerdict(s template.State) CheckResult {
+	switch s {
+	case template.Draft:
+		return Unpublished
+	case template.Closed:
+		return Over
+	case template.Cancelled:
+		return CalledOff
+	}
+	return Good
 }
 
 func (b Batch) verdict(used bool) CheckResult {

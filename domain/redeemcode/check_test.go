@@ -40,6 +40,9 @@ func TestCheckSaysWhatWouldHappenNow(t *testing.T) {
 		t.Fatal(err)
 	}
 	stored := func(s template.State) func(*template.Template) { return func(t *template.Template) { t.Stored = s } }
+	access := func(t *template.Template) {
+		t.Stored, t.Obtain, t.Doors = template.Published, template.ByClaim, []template.Door{{Who: template.ToCodes}}
+	}
 	for _, c := range []struct {
 		name  string
 		drop  func(*template.Template)
@@ -56,6 +59,9 @@ func TestCheckSaysWhatWouldHappenNow(t *testing.T) {
 		{"closed early", stored(template.Closed), 0, redeemcode.Over},
 		{"cancelled", stored(template.Cancelled), 0, redeemcode.CalledOff},
 		{"not by code", func(t *template.Template) { t.Obtain = template.ByClaim }, 0, redeemcode.NotByCode},
+		{"access code ahead", access, -1, redeemcode.Good},
+		{"access code, sold out", func(t *template.Template) { access(t); t.Issued = t.Stock }, 0, redeemcode.Good},
+		{"access code of a drop that is over", access, time.Hour, redeemcode.Over},
 	} {
 		drop := template.Template{ID: 7, Stored: template.Published, Spec: template.Spec{Stock: 10, PerUserLimit: 1, OpensAt: opens,
 			ClosesAt: opens.Add(time.Hour), ValidHours: 24, Obtain: template.ByCode}}

@@ -143,28 +143,50 @@ type Announcements struct {
 
 // Preview returns how many users Send would reach now. It has the same errors as Send.
 func (s *Announcements) Preview(ctx context.Context, by staff.Actor, templateID int64, o Order) (Reach, error) {
-	a, _, err := s.prepare(ctx, by, templateID, o)
+	list, _, err := s.prepare(ctx, by, templateID, o)
 	if err != nil {
 		return Reach{}, err
 	}
-	return s.Store.Reach(ctx, a)
+	var sum Reach
+	for _, a := range list {
+		one, err := s.Store.Reach(ctx, a)
+		if err != nil {
+			return Reach{}, err
+		}
+		sum.add(one)
+	}
+	return sum, nil
+}
+
+func (r *Reach) add(o Reach) {
+	for c, n := range o.Audience {
+		r.Audience[c] += n
+	}
+	r.Users, r.Again, r.LeftOut = r.Users+o.Users, r.Again+o.Again, r.LeftOut+o.LeftOut
 }
 
 // Send begins to send the correction or notice in the background, once per template, kind and
-// opening: a repeated call returns the existing announcement. It returns [template.ErrNotFound],
-// [staff.ErrForbidden], or [template.ErrTransition] if there is nothing to correct or no
-// cancellation to announce.
-func (s *Announcements) Send(ctx context.Context, by staff.Actor, templateID int64, o Order) (Announcement, error) {
-	a, t, err := s.prepare(ctx, by, templateID, o)
+// opening: a repeated call returns the existing announcement. A correction of a drop whose doors
+// open at several instants is an announcement for each opening ahead; Send returns the last one. It
+// returns [template.ErrNotFound], [staff.ErrForbidden], or [template.ErrTransition] if there is
+// nothing to correct or no cancellation to announce.
+func (s *Announcements) Send(ctx context.Context, by staff.Actor, templateID int64, o Order) (sent Announcement, err error) {
+	list, t, err := s.prepare(ctx, by, templateID, o)
 	if err != nil {
 		return Announcement{}, err
 	}
-	a.CreatedBy = by.Label + " " + by.Name
 	storing, cancel := detach.Context(ctx)
 	defer cancel()
-	return s.Store.CreateAnnouncement(storing, a, staff.Entry{Actor: by, Action: "template.announce", ObjectKind: "template",
-		ObjectID: strconv.FormatInt(templateID, 10), ShopNumber: t.ShopNumber,
-		After: map[string]any{"kind": o.Kind, "opens_at": a.OpensAt, "nobody_again": o.NobodyAgain}})
+	for _, a := range list {
+		a.CreatedBy = by.Label + " " + by.Name
+		sent, err = s.Store.CreateAnnouncement(storing, a, staff.Entry{Actor: by, Action: "template.announce", ObjectKind: "template",
+			ObjectID: strconv.FormatInt(templateID, 10), ShopNumber: t.ShopNumber,
+			After: map[string]any{"kind": o.Kind, "opens_at": a.OpensAt, "nobody_again": o.NobodyAgain}})
+		if err != nil {
+			return Announcement{}, err
+		}
+	}
+	return sent, nil
 }
 
 // List returns the template's announcements with their balance, newest first.
@@ -179,19 +201,27 @@ func (s *Announcements) List(ctx context.Context, by staff.Actor, templateID int
 	return s.Store.Announcements(ctx, templateID)
 }
 
-func (s *Announcements) prepare(ctx context.Context, by staff.Actor, templateID int64, o Order) (a Announcement, t template.Template, err error) {
+// prepare returns the announcements that o requests, at least one.
+func (s *Announcements) prepare(ctx context.Context, by staff.Actor, templateID int64, o Order) (list []Announcement, t template.Template, err error) {
 	if t, err = s.Store.Template(ctx, templateID); err != nil {
-		return a, t, err
+		return nil, t, err
 	}
 	if err = by.May(staff.ManageTemplates, t.ShopNumber); err != nil {
-		return a, t, err
+		return nil, t, err
 	}
-	if a, err = announcementFor(t, o, s.Now()); err != nil || o.Kind != delivery.KindCorrection {
-		return a, t, err
+	now := s.Now()
+	a, err := announcementFor(t, o, now)
+	if err != nil || o.Kind != delivery.KindCorrection {
+		return []Announcement{a}, t, err
 	}
 	misled, err := s.Store.Misled(ctx, templateID, t.OpensAt)
 	if err == nil && !misled {
 		err = template.ErrTransition.Because("nobody was reminded of another opening; there is nothing to correct")
 	}
-	return a, t, err
+	for _, opening := range t.Openings() {
+		if a.OpensAt, a.WorthlessAfter = opening.At, opening.At; now.Before(opening.At) {
+			list = append(list, a)
+		}
+	}
+	return list, t, err
 }

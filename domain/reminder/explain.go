@@ -37,15 +37,22 @@ const (
 	// the first opening.
 	StepDoor   StepKind = "door"
 	StepNoDoor StepKind = "no_door"
-	// Steps of a waitlist. A user who got its coupon has a [StepClaimed].
+	// Steps of a waitlist. A user who got its coupon has a [StepClaimed]. Reason of StepWaiting is roughly how
+	// many users are before one who still waits, such as under_100.
 	StepWaiting      StepKind = "waiting"
+	StepOffered      StepKind = "offered"
+	StepLapsed       StepKind = "lapsed" // the offer was not accepted in time
 	StepLeftWaitlist StepKind = "left_waitlist"
 	StepSkipped      StepKind = "waitlist_skipped" // it was the user's turn; Reason says why there was no coupon
 	// Steps of the user's entry in a draw. Detail has the public reason of a struck entry, or score and
 	// cutoff; Reason of StepDrawn is won or lost.
-	StepEntered StepKind = "entered"
-	StepStruck  StepKind = "struck"
-	StepDrawn   StepKind = "drawn"
+	// Reason of StepEntered is the door through which the user entered, if the drop has doors, and Detail the weight.
+	StepEntered      StepKind = "entered"
+	StepStruck       StepKind = "struck"
+	StepDrawn        StepKind = "drawn"
+	StepDrawOffered  StepKind = "draw_offered" // Planned is when the offer ends
+	StepDrawAccepted StepKind = "draw_accepted"
+	StepDrawLapsed   StepKind = "draw_lapsed"
 	// Changes of a coupon.
 	StepCouponLocked   StepKind = "coupon_locked"
 	StepCouponUsed     StepKind = "coupon_used"
@@ -152,18 +159,20 @@ type Explainer struct {
 type DoorJudge interface {
 	// Judge returns the place of the door of the template through which the user comes, from 1; 0 = none.
 	Judge(ctx context.Context, templateID int64, by user.ID) (int, error)
+	// Places is Judge for many users, given in ascending order of their ids.
+	Places(ctx context.Context, templateID int64, users []user.ID) ([]uint8, error)
 }
 
-// doorStep returns the step of the user's door; none for a drop without doors.
-func (x *Explainer) doorStep(ctx context.Context, t template.Template, by user.ID) ([]Step, error) {
+// doorStep returns the place of the user's door and its step; none for a drop without doors.
+func (x *Explainer) doorStep(ctx context.Context, t template.Template, by user.ID) (place int, steps []Step, err error) {
 	if x.Doors == nil || len(t.Doors) == 0 {
-		return nil, nil
+		return 0, nil, nil
 	}
-	place, err := x.Doors.Judge(ctx, t.ID, by)
+	place, err = x.Doors.Judge(ctx, t.ID, by)
 	if err != nil || place == 0 {
-		return []Step{{At: t.FirstOpening(), Kind: StepNoDoor}}, err
+		return 0, []Step{{At: t.FirstOpening(), Kind: StepNoDoor}}, err
 	}
-	return []Step{{At: t.OpensFor(place), Kind: StepDoor, Reason: t.Doors[place-1].Name}}, nil
+	return place, []Step{{At: t.OpensFor(place), Kind: StepDoor, Reason: t.Doors[place-1].Name}}, nil
 }
 
 // Explain returns the timeline of a user and a template. A user who has cancelled all reminders,
@@ -195,7 +204,7 @@ func (x *Explainer) Explain(ctx context.Context, by user.ID, templateID int64) (
 		}
 		own = append(own, entry...)
 	}
-	door, err := x.doorStep(ctx, t, by)
+	place, door, err := x.doorStep(ctx, t, by)
 	if err != nil {
 		return Timeline{}, err
 	}
@@ -225,7 +234,7 @@ func (x *Explainer) Explain(ctx context.Context, by user.ID, templateID int64) (
 	if err != nil {
 		return Timeline{}, err
 	}
-	view := compose(x.Reminders.Now(), t, r, done)
+	view := compose(x.Reminders.Now(), t, place, r, done)
 	return Timeline{View: view, Steps: explain(view, t, done, planned, changes, own), RowsRemovedAt: removed}, nil
 }
 

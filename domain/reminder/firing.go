@@ -82,8 +82,8 @@ type Queue interface {
 	Remove(ctx context.Context, tasks ...task.Task) error
 }
 
-// Timers holds the use cases of timers. A template has at most twelve timers, whatever the number
-// of users.
+// Timers holds the use cases of timers. A template has at most twelve timers for each instant at
+// which it, or a door of it, opens, whatever the number of users.
 type Timers struct {
 	Store FiringStore
 	Queue Queue

@@ -44,7 +44,7 @@ func (s *Service) ReserveOnce(ctx context.Context, r Request, once Once) (a Answ
 	}
 	known.reference = once.Reference
 	once.Terms = known.encode()
-	d, err := s.store(ctx, Change{TemplateID: r.TemplateID, UserID: r.UserID, Bits: BitmapOf(r.Reminders...), Once: &once})
+	d, err := s.store(ctx, Change{TemplateID: r.TemplateID, UserID: r.UserID, Bits: BitmapOf(r.Reminders...), Once: &once, Door: known.door})
 	if err != nil || d.Repeated {
 		return Answer{}, false, err
 	}
@@ -72,6 +72,7 @@ type terms struct {
 	opensAt   time.Time
 	at        time.Time
 	reference string
+	door      int // of the user; not kept, since opensAt is that of the door
 }
 
 // answer depends only on its receiver and parameters, so that a repetition gets the answer of the
@@ -83,7 +84,7 @@ func (t terms) answer(r Request, d Decision) Answer {
 		return a
 	}
 	seen := template.Template{ID: r.TemplateID, Spec: template.Spec{ShopNumber: r.ShopNumber, Name: t.name, OpensAt: t.opensAt}}
-	a.View = compose(t.at, seen, Reservation{TemplateID: r.TemplateID, UserID: r.UserID, Slots: d.After}, nil)
+	a.View = compose(t.at, seen, 0, Reservation{TemplateID: r.TemplateID, UserID: r.UserID, Slots: d.After}, nil)
 	a.Created = d.Created
 	return a
 }
@@ -124,7 +125,7 @@ func decodeTerms(b []byte) (terms, error) {
 		return terms{}, errTerms
 	}
 	b = b[n:]
-	return terms{string(b[:size]), time.UnixMicro(opens).UTC(), time.UnixMicro(at).UTC(), string(b[size:])}, nil
+	return terms{name: string(b[:size]), opensAt: time.UnixMicro(opens).UTC(), at: time.UnixMicro(at).UTC(), reference: string(b[size:])}, nil
 }
 
 // decisionOf reads a decision as stores keep it for [Recall]: flags (1 applied,

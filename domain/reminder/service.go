@@ -25,6 +25,9 @@ type Change struct {
 	// reservation, or with its refusal, in one transaction. If the key is known already, nothing
 	// is decided or changed.
 	Once *Once
+	// Door is the place of the user's door; 0 = the drop has no doors, or the user comes through
+	// none. The slots of this door decide what is open; with 0 all slots of the drop do.
+	Door int
 }
 
 // Store keeps reservations.
@@ -57,9 +60,36 @@ type Service struct {
 	Store     Store
 	Templates Templates
 	Channels  delivery.Available
+	// Doors knows the doors of users; nil = no drop has doors.
+	Doors Doors
 	// Erased reports whether a user was erased; nil = none was.
 	Erased func(user.ID) bool
 	Now    func() time.Time
+}
+
+// Doors know the doors through which users come.
+type Doors interface {
+	// Door returns the place of the user's door, from 1. It returns a [fault.Conflict] if the user
+	// comes through none.
+	Door(ctx context.Context, t *template.Template, by user.ID) (int, error)
+}
+
+// door returns the place of the user's door; 0 = the drop has no doors. Its error is that of
+// [Doors].
+func (s *Service) door(ctx context.Context, t *template.Template, by user.ID) (int, error) {
+	if s.Doors == nil || len(t.Doors) == 0 {
+		return 0, nil
+	}
+	return s.Doors.Door(ctx, t, by)
+}
+
+// doorOrNone is door for users with a reservation, who may have lost their door: 0 = none.
+func (s *Service) doorOrNone(ctx context.Context, t *template.Template, by user.ID) (int, error) {
+	place, err := s.door(ctx, t, by)
+	if err != nil && fault.KindOf(err) == fault.Conflict {
+		return 0, nil
+	}
+	return place, err
 }
 
 // Drop returns a template as users may see it, at most a second out of date. It returns
@@ -93,7 +123,7 @@ func (s *Service) Reserve(ctx context.Context, r Request) (View, bool, error) {
 	if err != nil {
 		return View{}, false, err
 	}
-	d, err := s.store(ctx, Change{TemplateID: r.TemplateID, UserID: r.UserID, Bits: BitmapOf(r.Reminders...)})
+	d, err := s.store(ctx, Change{TemplateID: r.TemplateID, UserID: r.UserID, Bits: BitmapOf(r.Reminders...), Door: known.door})
 	if err != nil {
 		return View{}, false, err
 	}
@@ -111,7 +141,17 @@ func (s *Service) terms(ctx context.Context, r Request) (terms, error) {
 		return terms{}, err
 	}
 	now := s.Now()
-	return terms{name: t.Name, opensAt: t.OpensAt, at: now.Truncate(time.Microsecond)}, s.check(now, t, r)
+	known := terms{name: t.Name, opensAt: t.OpensAt, at: now.Truncate(time.Microsecond)}
+	if err = s.check(now, t, r); err != nil || len(t.Doors) == 0 {
+		return known, err
+	}
+	if known.door, err = s.door(ctx, &t, r.UserID); err != nil {
+		return known, err
+	}
+	if known.opensAt = t.OpensFor(known.door); !now.Before(known.opensAt) {
+		return known, template.ErrOpened
+	}
+	return known, nil
 }
 
 // store continues when the caller disconnects.
@@ -172,6 +212,10 @@ func (s *Service) CancelChannel(ctx context.Context, by user.ID, templateID int6
 }
 
 func (s *Service) remove(ctx context.Context, t template.Template, c Change) (View, error) {
+	var err error
+	if c.Door, err = s.doorOrNone(ctx, &t, c.UserID); err != nil {
+		return View{}, err
+	}
 	storing, cancel := detach.Context(ctx)
 	defer cancel()
 	v, err := s.Store.Cancel(storing, c)
@@ -187,7 +231,7 @@ func (s *Service) remove(ctx context.Context, t template.Template, c Change) (Vi
 	templateID, by := c.TemplateID, c.UserID
 	left := Reservation{TemplateID: templateID, UserID: by, Slots: v.After}
 	if v.After.IsEmpty() {
-		return compose(s.Now(), t, left, nil), nil
+		return compose(s.Now(), t, c.Door, left, nil), nil
 	}
 	return s.view(ctx, t, left)
 }
@@ -227,7 +271,11 @@ func (s *Service) Reservations(ctx context.Context, by user.ID, before int64, li
 		if err != nil {
 			return nil, err
 		}
-		views = append(views, compose(s.Now(), t, r, done))
+		door, err := s.doorOrNone(ctx, &t, by)
+		if err != nil {
+			return nil, err
+		}
+		views = append(views, compose(s.Now(), t, door, r, done))
 	}
 	return views, nil
 }
@@ -237,13 +285,16 @@ func (s *Service) view(ctx context.Context, t template.Template, r Reservation) 
 	if err != nil {
 		return View{}, err
 	}
-	return compose(s.Now(), t, r, done), nil
+	door, err := s.doorOrNone(ctx, &t, r.UserID)
+	return compose(s.Now(), t, door, r, done), err
 }
 
-// compose builds the view of a reservation at now. A reminder without an outcome for the current
+// compose builds the view at now of a reservation of a user who comes through the door with this place,
+// 0 = none. A reminder without an outcome for the current
 // opening is waiting, or due once its instant has passed. It is cancelled if the drop ended
 // before its instant.
-func compose(now time.Time, t template.Template, r Reservation, done []Delivered) View {
+func compose(now time.Time, t template.Template, door int, r Reservation, done []Delivered) View {
+	t.OpensAt = t.OpensFor(door)
 	v := View{Reservation: r, ShopNumber: t.ShopNumber, TemplateName: t.Name, OpensAt: t.OpensAt, Items: make([]Item, 0, r.Slots.Len())}
 	for _, rem := range r.Slots.Reminders() {
 		it := Item{Reminder: rem, DueAt: rem.DueAt(t.OpensAt), State: string(Waiting)}

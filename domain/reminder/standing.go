@@ -157,11 +157,17 @@ type MoveEffect struct {
 	Late int64
 }
 
-// MoveTo returns the effect of moving the opening to opensAt at now.
+// MoveTo returns the effect of moving the opening to opensAt at now. Doors move with it.
 func (b Board) MoveTo(opensAt, now time.Time) (s MoveEffect) {
 	seen := map[template.Slot]bool{}
+	var last time.Time // the present opening
 	for _, r := range b.Rows {
-		past := !r.Slot.Slot.DueAt(opensAt).After(now)
+		if r.OpensAt.After(last) {
+			last = r.OpensAt
+		}
+	}
+	for _, r := range b.Rows {
+		past := !r.Slot.Slot.DueAt(opensAt.Add(r.OpensAt.Sub(last))).After(now)
 		if past && r.Upcoming(now) && !seen[r.Slot.Slot] {
 			s.Lost++
 			seen[r.Slot.Slot] = true

@@ -72,6 +72,8 @@ type Slot struct {
 	FiredAt    *time.Time
 	CutAt      *time.Time
 	FinishedAt *time.Time
+	// Doors are the doors whose users the slot is for; [template.AllDoors] = all users of the drop.
+	Doors template.DoorSet
 }
 
 // A Cell is one channel of a slot: the number of users who have booked it now and, once the slot

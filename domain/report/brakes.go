@@ -2,7 +2,9 @@ package report
 
 import (
 	"context"
+	"errors"
 
+	"dropbell/domain/draw"
 	"dropbell/domain/review"
 	"dropbell/domain/template"
 )
@@ -19,4 +21,16 @@ func (s *Service) brakes(ctx context.Context, t template.Template) (*review.Coun
 	}
 	c, err := s.Brakes.Counts(ctx, t.ID)
 	return &c, err
+}
+
+// fairness returns how the entries of the drop's draw fared, nil for a drop without one.
+func (s *Service) fairness(ctx context.Context, t template.Template) (*draw.Fairness, error) {
+	if !t.OpeningMode.Drawn() {
+		return nil, nil
+	}
+	f, err := s.Draws.Fairness(ctx, t.ID)
+	if errors.Is(err, draw.ErrNoDraw) {
+		return nil, nil
+	}
+	return &f, err
 }

@@ -9,6 +9,7 @@ import (
 	"dropbell/domain/claim"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
+	"dropbell/domain/draw"
 	"dropbell/domain/forecast"
 	"dropbell/domain/money"
 	"dropbell/domain/reminder"
@@ -109,6 +110,8 @@ type Report struct {
 	Other *Past
 	// Brakes are the public figures of a protected drop, nil of other drops.
 	Brakes *review.Counts
+	// Draw says how the entries of the drop's draw fared, nil for a drop without one.
+	Draw *draw.Fairness
 	// Outcomes are the forecasts made before slots fired, each with the actual number.
 	// Accuracy is the accuracy of the forecasts of the last drops.
 	Outcomes []forecast.Outcome
@@ -129,12 +132,12 @@ func figuresOf(t template.Template, c reminder.Cockpit) Figures {
 	return f
 }
 
-// sheetsOf adds up the lines of the opening by channel. It uses the counters if
+// sheetsOf adds up the lines of the present openings of t by channel. It uses the counters if
 // there are no lines, or if some slots have none any more.
-func sheetsOf(lines []reminder.BalanceLine, c reminder.Cockpit, opensAt time.Time) (list []Sheet, off int64, archived bool) {
+func sheetsOf(lines []reminder.BalanceLine, c reminder.Cockpit, t template.Template) (list []Sheet, off int64, archived bool) {
 	var counted, kept [delivery.Channels]delivery.Counts
 	for _, l := range lines {
-		if l.Slot.OpensAt.Equal(opensAt) {
+		if t.OpensOn(l.Slot.OpensAt) {
 			counted[l.Channel] = counted[l.Channel].Plus(l.Counted)
 			off += l.Difference()
 		}

@@ -9,6 +9,7 @@ import (
 	"dropbell/domain/claim"
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/coupon"
+	"dropbell/domain/draw"
 	"dropbell/domain/fault"
 	"dropbell/domain/forecast"
 	"dropbell/domain/reminder"
@@ -93,6 +94,8 @@ type Service struct {
 	Money     MoneyStore
 	// Brakes is asked about protected drops.
 	Brakes Brakes
+	// Draws is asked about drops whose coupons are drawn.
+	Draws  draw.Fairer
 	Signed Links
 	Now    func() time.Time
 }
@@ -122,7 +125,7 @@ func (s *Service) Report(ctx context.Context, by staff.Actor, templateID int64) 
 	if err != nil {
 		return r, err
 	}
-	r.Sheets, r.Difference, r.Archived = sheetsOf(lines, c, t.OpensAt)
+	r.Sheets, r.Difference, r.Archived = sheetsOf(lines, c, t)
 	if r.People, err = s.people(ctx, r.Figures); err != nil {
 		return r, err
 	}
@@ -131,6 +134,9 @@ func (s *Service) Report(ctx context.Context, by staff.Actor, templateID int64) 
 		return r, err
 	}
 	if r.Growth, err = s.Board.Growth(ctx, t.ID, curvePoints); err != nil {
+		return r, err
+	}
+	if r.Draw, err = s.fairness(ctx, t); err != nil {
 		return r, err
 	}
 	if r.Brakes, err = s.brakes(ctx, t); err != nil {

@@ -2,6 +2,7 @@ package template
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"dropbell/domain/fault"
@@ -14,6 +15,8 @@ const (
 	MaxDoorText  = 200
 	MaxDoorLead  = 24 * 60 // minutes
 	MaxDoorTests = 10
+	// MaxDoorWeight is the greatest weight of an entry in a draw.
+	MaxDoorWeight = 10
 	// FreezeBefore is how long before a door opens its members are frozen.
 	FreezeBefore = time.Minute
 )
@@ -26,6 +29,7 @@ const (
 	ToAll     Who = "all"
 	ToSegment Who = "segment" // by the rules of a segment
 	ToList    Who = "list"    // by a list of ids
+	ToCodes   Who = "codes"   // who have entered an access code of the drop
 )
 
 // A Door is a group of users with an opening of its own. The doors of a drop are tried in order: a
@@ -33,7 +37,7 @@ const (
 type Door struct {
 	Name string `json:"name"`
 	Who  Who    `json:"who"`
-	// SegmentID is the segment or list; 0 = all users.
+	// SegmentID is the segment or list; 0 = all users, or users with an access code.
 	SegmentID int64 `json:"segment_id,omitempty"`
 	// LeadMinutes is how long before the drop the door opens.
 	LeadMinutes int `json:"lead_minutes"`
@@ -43,15 +47,58 @@ type Door struct {
 	Share int64 `json:"share,omitempty"`
 	// Limit is the limit per user, 0 = the drop's.
 	Limit int `json:"user_limit,omitempty"`
+	// Weight is the weight in a draw of entries through this door, 1 to [MaxDoorWeight]; 0 = 1.
+	Weight int `json:"weight,omitempty"`
 	// Texts is a sentence for users, by language.
 	Texts map[string]string `json:"texts,omitempty"`
 	// FrozenAt is when the members were frozen, nil = not yet. Members is their number then.
 	FrozenAt *time.Time `json:"frozen_at,omitempty"`
 	Members  int64      `json:"members,omitempty"`
+	// Booked and Claimed are about how many thousandths of the users with a reservation, and of those with
+	// a coupon that was claimed, come through the door; nil = not estimated yet.
+	Booked  *int `json:"booked_share,omitempty"`
+	Claimed *int `json:"claimed_share,omitempty"`
 }
 
 // ErrDoorsFixed is the refusal to change the groups of doors that were announced.
 var ErrDoorsFixed = fault.New(fault.Conflict, "doors_fixed", "the drop is published: only the openings and sentences of doors that are not frozen can be changed").Told("fault.doors_fixed")
+
+// A DoorSet is a set of doors of a drop by their places.
+type DoorSet uint8
+
+// AllDoors stands for all users of a drop, with or without doors.
+const AllDoors DoorSet = 0
+
+// Has reports whether users of the door with this place belong to s; see [Template.OpensFor].
+func (s DoorSet) Has(place int) bool { return s == AllDoors || place > 0 && s&(1<<(place-1)) != 0 }
+
+// A DoorOpening is an instant at which a drop opens, and the doors that open then.
+type DoorOpening struct {
+	At    time.Time
+	Doors DoorSet
+}
+
+// Openings returns the instants at which the drop opens, earliest first. It is a single one, with
+// [AllDoors], for drops without doors, and for drops whose doors open together and let all users in.
+func (t *Template) Openings() []DoorOpening {
+	var list []DoorOpening
+	for i := range t.Doors {
+		at := t.OpensFor(i + 1)
+		if len(list) == 0 || !list[len(list)-1].At.Equal(at) {
+			list = append(list, DoorOpening{At: at})
+		}
+		list[len(list)-1].Doors |= 1 << i
+	}
+	if len(list) == 0 || len(list) == 1 && t.Doors[len(t.Doors)-1].Who == ToAll {
+		return []DoorOpening{{t.OpensAt, AllDoors}}
+	}
+	return list
+}
+
+// OpensOn reports whether the drop or one of its doors opens at the instant.
+func (t *Template) OpensOn(at time.Time) bool {
+	return slices.ContainsFunc(t.Openings(), func(o DoorOpening) bool { return o.At.Equal(at) })
+}
 
 // CheckDoors returns a [fault.Fields] that names every rule that doors of a drop with the spec break,
 // by places such as doors[0].name; nil if there is none.
@@ -64,9 +111,6 @@ func CheckDoors(s Spec, doors []Door) error {
 	if len(doors) > 0 && s.Obtain != ByClaim {
 		e.Add("doors", "rule.doors_obtain", "need a drop whose coupons are obtained by claim: redeem codes are given to users one by one already")
 	}
-	if len(doors) > 0 && s.OpeningMode.Drawn() {
-		e.Add("doors", "rule.doors_draw", "need a drop that is first come, first served")
-	}
 	shares := int64(0)
 	for i, d := range doors {
 		at := func(name string) string { return fmt.Sprintf("doors[%d].%s", i, name) }
@@ -78,6 +122,9 @@ func CheckDoors(s Spec, doors []Door) error {
 			}
 		}
 		d.checkWho(e, at, last)
+		if d.Who == ToCodes && slices.ContainsFunc(doors[:i], func(o Door) bool { return o.Who == ToCodes }) {
+			e.Add(at("who"), "rule.door_codes_twice", "must be another group: one door of a drop takes access codes")
+		}
 		switch {
 		case d.LeadMinutes < 0 || d.LeadMinutes > MaxDoorLead:
 			e.Add(at("lead_minutes"), "rule.door_lead", "must be between %d and %d minutes", 0, MaxDoorLead)
@@ -94,6 +141,7 @@ func CheckDoors(s Spec, doors []Door) error {
 		case d.Share > 0 && shares >= s.Stock:
 			e.Add(at("share"), "rule.door_shares", "leaves nothing: the shares must be less than the stock together")
 		}
+		d.checkDraw(e, at, s.OpeningMode.Drawn())
 		if d.Limit < 0 || d.Limit > s.PerUserLimit {
 			e.Add(at("user_limit"), "rule.door_limit", "must not exceed the drop's limit of %d per user", s.PerUserLimit)
 		}
@@ -104,29 +152,55 @@ func CheckDoors(s Spec, doors []Door) error {
 	return e.Err()
 }
 
+// Chances returns the weight of an entry through the door.
+func (d Door) Chances() int { return max(1, d.Weight) }
+
+// checkDraw adds the broken rules about draws: all doors of a draw share the window of entries and the stock, and
+// only entries of draws have weights.
+func (d Door) checkDraw(e *fault.Fields, at func(string) string, drawn bool) {
+	switch {
+	case !drawn && d.Weight > 1:
+		e.Add(at("weight"), "rule.door_weight_draw", "must be 1: only entries of a draw have a weight")
+	case d.Weight < 0 || d.Weight > MaxDoorWeight:
+		e.Add(at("weight"), "rule.door_weight", "must be between %d and %d", 1, MaxDoorWeight)
+	}
+	if drawn && d.LeadMinutes != 0 {
+		e.Add(at("lead_minutes"), "rule.door_draw_lead", "must be 0 in a draw: entries of all doors have the same time")
+	}
+	if drawn && d.Share != 0 {
+		e.Add(at("share"), "rule.door_draw_share", "must be empty in a draw: give the door a weight instead")
+	}
+}
+
 func (d Door) checkWho(e *fault.Fields, at func(string) string, last bool) {
 	switch d.Who {
 	case ToAll:
 		if !last {
 			e.Add(at("who"), "rule.door_all_last", "must be a group: a door for all users leaves no user to the doors below")
 		}
+	case ToCodes:
 	case ToSegment, ToList:
 		if d.SegmentID <= 0 {
 			e.Add(at("segment_id"), "rule.required", "is required")
 		}
 	default:
-		e.Add(at("who"), "rule.door_who", "must be all, segment or list")
+		e.Add(at("who"), "rule.door_who", "must be all, segment, list or codes")
 	}
 }
 
 // CheckDoorsAhead returns a [fault.Fields] unless there is time to freeze the members of the first door
-// before it opens.
+// before it opens. The doors of a draw decide who enters, not who claims, so they need no time.
 func (t Template) CheckDoorsAhead(now time.Time) error {
 	e := &fault.Fields{}
-	if first := t.FirstOpening(); len(t.Doors) > 0 && first.Before(now.Add(FreezeBefore)) {
+	if first := t.FirstOpening(); len(t.Doors) > 0 && !t.OpeningMode.Drawn() && first.Before(now.Add(FreezeBefore)) {
 		e.Add("opens_at", "rule.door_ahead", "must be later: the first door opens at %q, and doors must be at least a minute ahead", first.UTC().Format(time.RFC3339))
 	}
 	return e.Err()
+}
+
+// TakesAccessCodes reports whether a door of the drop is for users with an access code.
+func (t *Template) TakesAccessCodes() bool {
+	return slices.ContainsFunc(t.Doors, func(d Door) bool { return d.Who == ToCodes })
 }
 
 // OpensFor returns when the drop opens for users of the door with this place, counted from 1; 0 = users

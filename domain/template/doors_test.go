@@ -137,3 +137,39 @@ func TestLifeOfADropWithDoors(t *testing.T) {
 		t.Errorf("not moved before: %v", err)
 	}
 }
+
+func TestOpenings(t *testing.T) {
+	at := time.Date(2027, 1, 1, 12, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		name  string
+		last  template.Who
+		leads []int
+		want  map[int]template.DoorSet // by minutes before the drop
+	}{
+		{"no doors", "", nil, map[int]template.DoorSet{0: template.AllDoors}},
+		{"all together", template.ToAll, []int{0, 0, 0}, map[int]template.DoorSet{0: template.AllDoors}},
+		{"all together, not for all users", template.ToList, []int{0, 0}, map[int]template.DoorSet{0: 3}},
+		{"two together", template.ToAll, []int{30, 30, 0}, map[int]template.DoorSet{30: 3, 0: 4}},
+		{"each alone", template.ToAll, []int{60, 30, 0}, map[int]template.DoorSet{60: 1, 30: 2, 0: 4}},
+	} {
+		d := template.Template{Spec: template.Spec{OpensAt: at}}
+		for _, lead := range c.leads {
+			d.Doors = append(d.Doors, template.Door{Who: template.ToSegment, LeadMinutes: lead})
+		}
+		if len(d.Doors) > 0 {
+			d.Doors[len(d.Doors)-1].Who = c.last
+		}
+		got := d.Openings()
+		if len(got) != len(c.want) {
+			t.Errorf("%s: %+v", c.name, got)
+		}
+		for i, o := range got {
+			if doors, ok := c.want[int(at.Sub(o.At).Minutes())]; !ok || o.Doors != doors || i > 0 && !got[i-1].At.Before(o.At) {
+				t.Errorf("%s: %+v", c.name, got)
+			}
+		}
+	}
+	if s := template.DoorSet(5); !s.Has(1) || s.Has(2) || !s.Has(3) || s.Has(0) || !template.AllDoors.Has(0) {
+		t.Error("a set of the first and the third door")
+	}
+}

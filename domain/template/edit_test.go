@@ -25,17 +25,19 @@ func brokenFields(err error) []string {
 
 // promised are changes of terms that users were promised: each names its field.
 var promised = map[string]func(*template.Spec){
-	"shop_number":    func(s *template.Spec) { s.ShopNumber++ },
-	"kind":           func(s *template.Spec) { s.Kind, s.Threshold = template.ThresholdOff, 5000 },
-	"amount_off":     func(s *template.Spec) { s.AmountOff++ },
-	"currency":       func(s *template.Spec) { s.Currency = "USD" },
-	"target":         func(s *template.Spec) { s.Target, s.Product = template.Product, "p" },
-	"per_user_limit": func(s *template.Spec) { s.PerUserLimit++ },
-	"valid_hours":    func(s *template.Spec) { s.ValidHours++ },
-	"valid_until":    func(s *template.Spec) { s.ValidHours, s.ValidUntil = 0, new(opens.Add(72*time.Hour)) },
-	"obtain":         func(s *template.Spec) { s.Obtain = template.ByCode },
-	"claim_mode":     func(s *template.Spec) { s.ClaimMode = template.Gate },
-	"waitlist":       func(s *template.Spec) { s.Waitlist = template.IssueNext },
+	"shop_number":      func(s *template.Spec) { s.ShopNumber++ },
+	"kind":             func(s *template.Spec) { s.Kind, s.Threshold = template.ThresholdOff, 5000 },
+	"amount_off":       func(s *template.Spec) { s.AmountOff++ },
+	"currency":         func(s *template.Spec) { s.Currency = "USD" },
+	"target":           func(s *template.Spec) { s.Target, s.Product = template.Product, "p" },
+	"per_user_limit":   func(s *template.Spec) { s.PerUserLimit++ },
+	"valid_hours":      func(s *template.Spec) { s.ValidHours++ },
+	"valid_until":      func(s *template.Spec) { s.ValidHours, s.ValidUntil = 0, new(opens.Add(72*time.Hour)) },
+	"obtain":           func(s *template.Spec) { s.Obtain = template.ByCode },
+	"claim_mode":       func(s *template.Spec) { s.ClaimMode = template.Gate },
+	"waitlist":         func(s *template.Spec) { s.Waitlist = template.IssueNext },
+	"use_within_hours": func(s *template.Spec) { s.UseWithinHours = 1 },
+	"refund_to":        func(s *template.Spec) { s.RefundTo = template.RefundToStock },
 }
 
 func TestPromisesHoldFromPublicationOn(t *testing.T) {

@@ -40,6 +40,9 @@ type Opening struct {
 	DrawSource string `field:"draw_source,fixed"`
 	// DrawPublic names the public draw whose figures decide, with its day.
 	DrawPublic string `field:"draw_public,max=200,fixed"`
+	// AcceptHours is for how many hours winners may accept their coupon before the next ticket moves up;
+	// 0 = winners get it at once, as always in a shuffled opening.
+	AcceptHours int `field:"accept_hours,fixed"`
 }
 
 // Limits of an [Opening].
@@ -47,7 +50,10 @@ const (
 	MaxShuffled     = 60
 	MaxEntryMinutes = 525_600 // a year
 	MaxDrawStock    = 10_000_000
-	maxPublic       = 200
+	MaxAcceptHours  = 336 // two weeks
+	// MaxAcceptStock bounds the stock of draws whose winners accept: the result names every ticket that lapsed.
+	MaxAcceptStock = 1000
+	maxPublic      = 200
 )
 
 // own returns o without the fields that do not belong to its mode and source.
@@ -97,14 +103,22 @@ func (s Spec) checkOpening(e *fault.Fields) {
 	if s.PerUserLimit != 1 {
 		e.Add("per_user_limit", "rule.draw_limit", "must be 1: a user has one entry")
 	}
-	if s.Waits() {
-		e.Add("waitlist", "rule.draw_waitlist", "must be off: the entries of a draw take the place of a waitlist")
-	}
-	if s.Protected() {
-		e.Add("protection", "rule.draw_protection", "must be off: entries of a draw take no pass")
-	}
+	s.checkAccept(e)
 	if s.Stock > MaxDrawStock {
 		e.Add("stock", "rule.draw_stock", "must be at most %d for a draw", MaxDrawStock)
+	}
+}
+
+func (s Spec) checkAccept(e *fault.Fields) {
+	switch {
+	case s.AcceptHours < 0 || s.AcceptHours > MaxAcceptHours:
+		e.Add("accept_hours", "rule.accept_hours", "must be between 0 and %d", MaxAcceptHours)
+	case s.AcceptHours > 0 && s.OpeningMode == Shuffled:
+		e.Add("accept_hours", "rule.accept_shuffled", "must be 0: the winners of a shuffled opening get their coupons at once")
+	case s.AcceptHours > 0 && s.Stock > MaxAcceptStock:
+		e.Add("accept_hours", "rule.accept_stock", "must be 0 with more than %d coupons", MaxAcceptStock)
+	case s.AcceptHours > 0 && s.OpensAt.Add(time.Duration(s.AcceptHours)*time.Hour).After(s.EndsAt()):
+		e.Add("accept_hours", "rule.accept_ends", "must end before the drop ends")
 	}
 }
 

@@ -17,7 +17,15 @@ func (s Spec) Own() Spec {
 		s.Product = ""
 	}
 	s.Waitlist = cmp.Or(s.Waitlist, NoWaitlist)
+	switch {
+	case s.Waitlist != OfferNext:
+		s.AcceptMinutes = 0
+	case s.AcceptMinutes == 0:
+		s.AcceptMinutes = DefaultAcceptMinutes
+	}
+	s.RefundTo = cmp.Or(s.RefundTo, RefundToUser)
 	s.Protection = cmp.Or(s.Protection, Unprotected)
+	s.Stacking = s.Stacking.own()
 	s.Opening = s.Opening.own()
 	return s
 }

@@ -47,6 +47,7 @@ func (s Spec) check(promised Spec) error {
 	s.checkNotices(e)
 	s.checkWaitlist(e)
 	s.checkOpening(e)
+	s.Stacking.check(e)
 	return e.Err()
 }
 

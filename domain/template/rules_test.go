@@ -184,8 +184,35 @@ func TestEveryBrokenRuleIsNamedAtOnce(t *testing.T) {
 	}
 }
 
-// TestWhereThereIsNoWaitlist: stock that comes back is given where users claim, and where no draw
-// decides.
+// TestReturnsOfCoupons: what sends coupons back to the stock has limits, and codes give one coupon each.
+func TestReturnsOfCoupons(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*template.Spec)
+		broken string
+	}{
+		"the default time to accept": {func(s *template.Spec) { s.Waitlist = template.OfferNext }, ""},
+		"too short to accept":        {func(s *template.Spec) { s.Waitlist, s.AcceptMinutes = template.OfferNext, 4 }, "accept_minutes"},
+		"too long to accept":         {func(s *template.Spec) { s.Waitlist, s.AcceptMinutes = template.OfferNext, 1441 }, "accept_minutes"},
+		"no offers":                  {func(s *template.Spec) { s.AcceptMinutes = 4 }, ""},
+		"a day":                      {func(s *template.Spec) { s.UseWithinHours = 24 }, ""},
+		"negative":                   {func(s *template.Spec) { s.UseWithinHours = -1 }, "use_within_hours"},
+		"as long as it is valid":     {func(s *template.Spec) { s.UseWithinHours = s.ValidHours }, "use_within_hours"},
+		"a day with codes":           {func(s *template.Spec) { s.UseWithinHours, s.Obtain = 24, template.ByCode }, "use_within_hours"},
+		"refunds":                    {func(s *template.Spec) { s.RefundTo = template.RefundToStock }, ""},
+		"refunds with codes":         {func(s *template.Spec) { s.RefundTo, s.Obtain = template.RefundToStock, template.ByCode }, "refund_to"},
+		"refunds to another":         {func(s *template.Spec) { s.RefundTo = "shop" }, "refund_to"},
+	} {
+		s := validSpec()
+		s.ValidHours = 48
+		c.change(&s)
+		broken := brokenFields(s.Check())
+		if c.broken == "" && len(broken) > 0 || c.broken != "" && !slices.Contains(broken, c.broken) {
+			t.Errorf("%s: %v", name, broken)
+		}
+	}
+}
+
+// TestWhereThereIsNoWaitlist: stock that comes back is given where users claim or a draw decides.
 func TestWhereThereIsNoWaitlist(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*template.Spec)
@@ -193,8 +220,9 @@ func TestWhereThereIsNoWaitlist(t *testing.T) {
 	}{
 		"first come":     {func(*template.Spec) {}, true},
 		"redeem codes":   {func(s *template.Spec) { s.Obtain = template.ByCode }, false},
-		"a draw":         {func(s *template.Spec) { s.OpeningMode = template.ByDraw }, false},
-		"no such choice": {func(s *template.Spec) { s.Waitlist = "offer" }, false},
+		"a draw":         {func(s *template.Spec) { s.OpeningMode = template.ByDraw }, true},
+		"offers":         {func(s *template.Spec) { s.Waitlist = template.OfferNext }, true},
+		"no such choice": {func(s *template.Spec) { s.Waitlist = "sell" }, false},
 	} {
 		s := validSpec()
 		s.Waitlist = template.IssueNext

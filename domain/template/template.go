@@ -127,8 +127,17 @@ type Spec struct {
 	HoldOutPercent int `field:"hold_out_percent,fixed"`
 	// Waitlist says who gets stock that comes back after the drop sold out.
 	Waitlist Waitlist `field:"waitlist,fixed"`
+	// AcceptMinutes is how long an offer of the waitlist can be accepted, in minutes of the user's
+	// waking hours; 0 unless Waitlist is [OfferNext].
+	AcceptMinutes int `field:"accept_minutes,fixed"`
+	// UseWithinHours is within how many hours of its issue a coupon must be used; an unused coupon
+	// then returns to the stock while the drop runs. 0 = no such limit.
+	UseWithinHours int `field:"use_within_hours,fixed"`
+	// RefundTo is [RefundToUser] if empty.
+	RefundTo RefundTo `field:"refund_to,fixed"`
 	// Protection is [Unprotected] if empty. It may be changed while the drop runs: a script may appear in the rush.
 	Protection Protection `field:"protection"`
+	Stacking
 	Opening
 }
 

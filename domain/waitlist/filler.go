@@ -23,6 +23,7 @@ type Candidate struct {
 	// TakenBack is set if a coupon of the drop was taken from the user and returned to the stock.
 	TakenBack bool
 	Erased    bool
+	Door      int // see [Waiter]
 }
 
 // ReasonTakenBack is why a user is skipped from whom a coupon of the drop was taken: the returned
@@ -32,15 +33,26 @@ const ReasonTakenBack = "taken_back"
 // ReasonOver is why users are skipped who still wait when the drop gives no more coupons.
 const ReasonOver = "ended"
 
+// Unfit returns the reason why the user can get no coupon of t, or "".
+func (c Candidate) Unfit(t template.Template) string {
+	switch {
+	case c.Erased:
+		return user.ErrErased.Code
+	case c.TakenBack:
+		return ReasonTakenBack
+	case c.Coupons >= t.LimitFor(c.Door):
+		return claim.ErrLimit.Code
+	}
+	return ""
+}
+
 // Turn decides whether the user gets a coupon. It returns the reason why the user is skipped; "" =
 // the user gets one. decider knows the drop, and issues the coupon.
 func Turn(decider *claim.Decider, r claim.Request, c Candidate) (claim.Verdict, string) {
-	switch {
-	case c.Erased:
-		return claim.Verdict{}, user.ErrErased.Code
-	case c.TakenBack:
-		return claim.Verdict{}, ReasonTakenBack
+	if why := c.Unfit(decider.Templates[r.TemplateID]); why != "" {
+		return claim.Verdict{}, why
 	}
+	r.Door = c.Door
 	decider.Counts[claim.Holder{TemplateID: r.TemplateID, UserID: r.UserID}] = c.Coupons
 	v := decider.Decide(r)
 	if v.Err != nil {
@@ -61,6 +73,8 @@ func Gives(t template.Template, now time.Time) (gives, over bool) {
 // A Filling is the result of one transaction of the filler.
 type Filling struct {
 	Filled, Skipped int
+	// Offered and Lapsed are the offers that were made and those that were not accepted in time.
+	Offered, Lapsed int
 	// Released is the stock that went back on sale, since no user waits or the drop gives no more.
 	Released int64
 	// Batches are the stored messages to the users who got a coupon.

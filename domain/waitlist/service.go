@@ -23,6 +23,11 @@ type Store interface {
 	Leave(ctx context.Context, templateID int64, by user.ID) (Waiter, error)
 	// Waiter returns the user's place, or [ErrNotWaiting].
 	Waiter(ctx context.Context, templateID int64, by user.ID) (Waiter, error)
+	// Accept gives the user the coupon that is offered, or in the last hour of the drop one of those
+	// that are kept. A repetition returns the same coupon. It returns [ErrNoOffer], [ErrLapsed],
+	// [ErrTaken], [ErrNotWaiting], the refusals of [claim.Admit], and the refusal of a rule, after
+	// which the user is skipped.
+	Accept(ctx context.Context, templateID int64, by user.ID) (Waiter, error)
 	// Outlook returns how many users are before one who waits, up to [MaxAhead], and of the shop's last
 	// waitlists that are over, up to [MaxHistory], how many gave coupons to more users than these.
 	Outlook(ctx context.Context, w Waiter) (ahead, reached, lists int64, err error)
@@ -69,10 +74,11 @@ func (s *Service) Join(ctx context.Context, w Wish) (place Waiter, joined bool, 
 		return place, false, Joinable(t, s.Now())
 	}
 	if len(t.Doors) > 0 {
-		if _, err := s.Members.Door(ctx, &t, w.UserID); err != nil {
+		if w.Door, err = s.Members.Door(ctx, &t, w.UserID); err != nil {
 			return place, false, err
 		}
 	}
+	w.Rank, w.Limit = RankOf(t, w.Door), t.LimitFor(w.Door)
 	place, joined, err = s.Store.Join(ctx, w)
 	if !errors.Is(err, ErrNotOpen) {
 		return place, joined, err
@@ -90,6 +96,15 @@ func (s *Service) Join(ctx context.Context, w Wish) (place Waiter, joined bool, 
 // Leave takes the user off the waitlist; see [Store].
 func (s *Service) Leave(ctx context.Context, templateID int64, by user.ID) (Waiter, error) {
 	return s.Store.Leave(ctx, templateID, by)
+}
+
+// Accept gives the user the coupon that is offered; see [Store]. It returns [user.ErrErased] for a user
+// who was erased.
+func (s *Service) Accept(ctx context.Context, templateID int64, by user.ID) (Waiter, error) {
+	if s.Erased(by) {
+		return Waiter{}, user.ErrErased
+	}
+	return s.Store.Accept(ctx, templateID, by)
 }
 
 // Waiter returns the user's place, and what a user who waits may expect; see [Store].

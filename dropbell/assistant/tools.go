@@ -58,6 +58,9 @@ type operation struct {
 // explain is the path of the one operation of end users that is a tool: a service reads it for a user.
 const explain = "/reservations/{template_id}/explain"
 
+// userHeader names the user for whom a service reads.
+const userHeader = "X-User-ID"
+
 // personal are parts of paths whose answers hold personal data, such as addresses.
 var personal = []string{"/admin/users", "/recipients", "/members", "/admin/suppressions", "/admin/events", "/deliveries", "/admin/dead-letters"}
 
@@ -102,13 +105,14 @@ func (i *installation) offers(path string, o *operation) bool {
 
 func newTool(path string, o *operation) tool {
 	t := tool{path: path, parameters: o.Parameters}
-	if path == explain {
-		t.parameters = append(t.parameters, parameter{Name: "X-User-ID", In: "header", Required: true,
-			Description: "The customer's id. The key needs the scope act-as-user.", Schema: map[string]any{"type": "string"}})
+	for i := range t.parameters {
+		if p := &t.parameters[i]; p.Name == userHeader {
+			p.Required, p.Description = true, "The customer's id. The key needs the scope act-as-user."
+		}
 	}
 	properties, required := map[string]any{}, []string{}
 	for _, p := range t.parameters {
-		if p.In == "header" && p.Name != "X-User-ID" {
+		if p.In == "header" && p.Name != userHeader {
 			continue
 		}
 		schema := maps.Clone(p.Schema)

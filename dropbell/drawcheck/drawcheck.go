@@ -39,6 +39,7 @@ func Main(ctx context.Context, args []string, out io.Writer) error {
 	key := flags.String("key", "", "the operator's public key, from a source other than the draw")
 	seal := flags.String("seal", "", "`FILE` with the seal, kept before the random value existed")
 	receipt := flags.String("receipt", "", "`FILE` with the receipt of an entry")
+	light := flags.Bool("light", false, "do not read the list: with --receipt, check that the ticket is in it by its path")
 	example := flags.Int("example", 0, "write an example with `N` entries")
 	err := flags.Parse(args)
 	switch {
@@ -52,18 +53,21 @@ func Main(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return config.Mistake{Err: err}
 	}
-	kept := draw.Kept{Key: *key}
-	published, err := readDraw(ctx, flags.Arg(0))
+	kept := draw.Kept{Key: *key, Light: *light}
 	var rows []draw.Row
-	if err == nil {
-		rows, err = draw.Rows(published.List...)
-	}
+	var published draw.Published
 	for file, to := range map[string]*string{*seal: &kept.Seal, *receipt: &kept.Receipt} {
 		if file != "" && err == nil {
 			var raw []byte
 			raw, err = os.ReadFile(file)
 			*to = string(raw)
 		}
+	}
+	if err == nil {
+		published, err = readDraw(ctx, flags.Arg(0), kept)
+	}
+	if err == nil && !kept.Light {
+		rows, err = draw.Rows(published.List...)
 	}
 	if err != nil {
 		return config.Mistake{Err: fmt.Errorf("the draw cannot be read: %w", err)}
@@ -83,8 +87,9 @@ func tell(r draw.Report, out io.Writer) error {
 	return nil
 }
 
-// readDraw reads a draw with its list from a file or a server.
-func readDraw(ctx context.Context, from string) (draw.Published, error) {
+// readDraw reads a draw from a file or a server: with its list unless that is not wanted, and with the path of the ticket
+// of the receipt if there is one.
+func readDraw(ctx context.Context, from string, kept draw.Kept) (draw.Published, error) {
 	var p draw.Published
 	address, err := url.Parse(from)
 	if err != nil || address.Scheme != "http" && address.Scheme != "https" {
@@ -95,12 +100,19 @@ func readDraw(ctx context.Context, from string) (draw.Published, error) {
 		return p, json.Unmarshal(raw, &p)
 	}
 	base := strings.TrimSuffix(strings.TrimSuffix(from, "/"), "/proof")
-	raw, err := get(ctx, base+"/proof", 16<<20)
+	proof := base + "/proof"
+	if ticket := draw.TicketOf(kept.Receipt); ticket != "" {
+		proof += "?ticket=" + ticket
+	}
+	raw, err := get(ctx, proof, 16<<20)
+	if err != nil && proof != base+"/proof" { // the ticket is not in the list, which the check says
+		raw, err = get(ctx, base+"/proof", 16<<20)
+	}
 	if err == nil {
 		err = json.Unmarshal(raw, &p)
 	}
 	p.List = nil
-	for err == nil && p.Seal != "" && len(p.List) <= draw.MaxEntries/draw.ChunkRows {
+	for err == nil && !kept.Light && p.Seal != "" && len(p.List) <= draw.MaxEntries/draw.ChunkRows {
 		if raw, err = get(ctx, fmt.Sprintf("%s/list?chunk=%d", base, len(p.List)), draw.ChunkRows*draw.RowSize); err != nil || len(raw) == 0 {
 			break
 		}

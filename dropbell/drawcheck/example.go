@@ -29,11 +29,14 @@ func writeExample(n int, receipt string, out io.Writer) error {
 	entries := make([]draw.Entry, n)
 	for i := range entries {
 		entries[i] = draw.Entry{UserID: int64(i + 1), Weight: 1}
+		if i%10 == 0 {
+			entries[i].Weight = 3
+		}
 		rand.Read(entries[i].Ticket[:])
 		rand.Read(entries[i].Salt[:])
 	}
-	card := draw.Card{Drop: 1, Version: 1, OpensAt: closes.Add(-time.Hour), ClosesAt: closes, Stock: max(n/10, 1), MaxWeight: 1,
-		Source: draw.Source{Kind: draw.Local, Detail: local.Public()}, Round: draw.RoundOf(closes, closes)}
+	card := draw.Card{Drop: 1, Version: 1, OpensAt: closes.Add(-time.Hour), ClosesAt: closes, Stock: max(n/10, 1), MaxWeight: 3,
+		Source: draw.Source{Kind: draw.Local, Detail: local.Public()}, Doors: []draw.CardDoor{{Weight: 3, Name: "Members"}, {Weight: 1, Name: "Everybody"}}, Round: draw.RoundOf(closes, closes)}
 	p, receipts, err := operate(secret, card, entries, func(round int64) string { return hex.EncodeToString(local.Sign(round)) })
 	if err != nil {
 		return err
@@ -78,5 +81,18 @@ func operate(secret string, card draw.Card, entries []draw.Entry, evidence func(
 	for i := range draw.Chunks(len(rows)) {
 		p.List = append(p.List, draw.Chunk(rows, i))
 	}
-	return p, signed[3], nil
+	p.Inclusion, err = inclusion(card.Drop, rows, entries[0].Ticket)
+	return p, signed[3], err
+}
+
+// inclusion returns the path of a ticket in the sorted rows.
+func inclusion(drop int64, rows []draw.Row, ticket draw.Ticket) (*draw.Inclusion, error) {
+	roots, err := draw.NewTree(drop, rows).ChunkRoots()
+	if err != nil {
+		return nil, err
+	}
+	at, _ := draw.Find(rows, ticket)
+	n := at / draw.ChunkRows
+	in, err := draw.Include(drop, rows[n*draw.ChunkRows:min((n+1)*draw.ChunkRows, len(rows))], n, at%draw.ChunkRows, roots)
+	return &in, err
 }

@@ -36,6 +36,7 @@ import (
 	"dropbell/lab/bench/peers"
 	"dropbell/lab/bench/providers"
 	"dropbell/lab/bench/push"
+	"dropbell/lab/bench/qualify"
 	"dropbell/lab/bench/receipts"
 	"dropbell/lab/bench/redis"
 	"dropbell/lab/bench/reserve"
@@ -72,6 +73,7 @@ var scenarios = map[string]scenario.Scenario{
 	"peers":     peers.Scenario,
 	"providers": providers.Scenario,
 	"push":      push.Scenario,
+	"qualify":   qualify.Scenario,
 	"receipts":  receipts.Scenario,
 	"redis":     redis.Scenario,
 	"reserve":   reserve.Scenario,

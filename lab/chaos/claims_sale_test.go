@@ -53,14 +53,23 @@ type told struct {
 
 func (a told) positive() bool { return a.status/100 == 2 }
 
-// open publishes a drop that opens soon, and moves its opening once more.
-func (c *claims) open(mode string) *sale {
+// publish publishes a drop, which is opened by [sale.openSoon].
+func (c *claims) publish(mode string) *sale {
 	s := &sale{claims: c, mode: mode, stock: c.rush.stock[0], told: map[wish][]told{}, keys: map[int64][]string{}, last: map[wish]told{},
 		answers: map[string]int{}}
-	s.template = c.publishDrop("Rush "+mode, mode, "claim", s.stock, c.rush.limit, 20*time.Second)
-	s.opensAt = time.Now().Add(4 * time.Second).Truncate(time.Second).UTC()
-	s.edit(func(map[string]any) map[string]any { return map[string]any{"opens_at": s.opensAt} })
+	s.template = c.publishDrop("Rush "+mode, mode, "claim", s.stock, c.rush.limit, time.Hour)
 	return s
+}
+
+// openSoon moves the opening of the drop to a moment from now.
+func (s *sale) openSoon() {
+	s.opensAt = time.Now().Add(4 * time.Second).Truncate(time.Second).UTC()
+	s.edit(func(now map[string]any) map[string]any {
+		if at, err := time.Parse(time.RFC3339, fmt.Sprint(now["opens_at"])); err == nil && at.Equal(s.opensAt) {
+			return nil
+		}
+		return map[string]any{"opens_at": s.opensAt}
+	})
 }
 
 // publishDrop publishes a drop. more are further fields.

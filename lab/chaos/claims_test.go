@@ -67,8 +67,10 @@ func rushAndDestroy(t *testing.T, r rush) {
 	c := newClaims(t, r)
 	c.codes = c.openCodes("gate", 3*time.Second)
 	for _, mode := range []string{"durable", "gate"} {
-		c.sales = append(c.sales, c.open(mode))
+		c.sales = append(c.sales, c.publish(mode))
 	}
+	// Only now, so that the first requests come before the opening also where programs are slow.
+	c.inParallel(len(c.sales), func(i int) { c.sales[i].openSoon() })
 	c.storm()
 	for _, s := range c.sales {
 		c.calm(s.template)

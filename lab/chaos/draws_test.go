@@ -21,14 +21,14 @@ type drawnDrop struct {
 }
 
 // publishDraw publishes a draw of forSale coupons, decided by a secret whose hash is on the card, so that
-// no round has to be waited for.
-func (k *walk) publishDraw(name string, users []int64) *drawnDrop {
+// no round has to be waited for. acceptHours says for how long winners may accept; 0 = they get the coupon.
+func (k *walk) publishDraw(name string, users []int64, acceptHours int) *drawnDrop {
 	k.t.Helper()
 	opens := time.Now().Add(time.Hour).Truncate(time.Second).UTC()
 	var t templateBody
 	k.crowd.must(k.ctx, call{method: "POST", path: "/admin/templates", body: map[string]any{
 		"shop_number": fmt.Sprint(shopNumber), "name": name, "kind": "amount_off", "amount_off": 1000, "currency": "CNY", "stock": forSale, "per_user_limit": 1,
-		"opening_mode": "draw", "draw_source": "commit", "opens_at": opens, "closes_at": opens.Add(24 * time.Hour), "valid_hours": 48}}, &t)
+		"opening_mode": "draw", "draw_source": "commit", "accept_hours": acceptHours, "waitlist": "issue", "opens_at": opens, "closes_at": opens.Add(24 * time.Hour), "valid_hours": 48}}, &t)
 	k.crowd.must(k.ctx, call{method: "POST", path: fmt.Sprintf("/admin/templates/%d/publish", t.ID), body: map[string]any{"reason": "chaos"}}, nil)
 	return &drawnDrop{walk: k, template: t.ID, users: users, receipts: map[int64]string{}}
 }
@@ -72,29 +72,79 @@ func (d *drawnDrop) enter() {
 	}
 }
 
+// read returns a number of the draw.
+func (d *drawnDrop) read(sql string) (n int) {
+	d.t.Helper()
+	if err := d.stack.SQL.QueryRow(d.ctx, sql, d.template).Scan(&n); err != nil {
+		d.t.Fatal(err)
+	}
+	return n
+}
+
+// until waits for a state of the draw, and calls do meanwhile.
+func (d *drawnDrop) until(state string, do func()) {
+	d.t.Helper()
+	for end := time.Now().Add(2 * time.Minute); d.read(`select count(*) from draws where template_id = $1 and state = '`+state+`'`) == 0; wait(100*time.Millisecond, d.ctx.Done()) {
+		if time.Now().After(end) {
+			d.t.Fatalf("the draw of drop %d is not %s after two minutes", d.template, state)
+		}
+		do()
+	}
+}
+
+// offers lets the first winner accept, and ends the offers of the others, and of those who move up, until no ticket is left.
+// Every entry is then in the account: one has won, the others lapsed.
+func (d *drawnDrop) offers() {
+	d.t.Helper()
+	d.until("offered", func() {})
+	winner := int64(d.read(`select user_id from draw_entries where template_id = $1 and state = 'won' order by rank limit 1`))
+	for range 2 {
+		if r, final := d.crowd.send(d.ctx, call{method: "POST", path: fmt.Sprintf("/draws/%d/acceptance", d.template), user: winner}); !final || !r.ok() {
+			d.t.Errorf("the winner %d cannot accept: %d %s", winner, r.status, r.body)
+		}
+	}
+	d.until("done", func() {
+		for _, sql := range []string{`update draw_entries set offered_until = clock_timestamp() where template_id = $1 and state = 'won' and accepted_at is null and offered_until is not null`,
+			`update draws set offers_until = clock_timestamp() where template_id = $1 and state = 'offered'`} {
+			if _, err := d.stack.SQL.Exec(d.ctx, sql, d.template); err != nil {
+				d.t.Fatal(err)
+			}
+		}
+	})
+	d.adds(map[string][2]int{
+		"winners":         {d.read(`select count(*) from draw_entries where template_id = $1 and state = 'won' and accepted_at is not null and coupon_id is not null`), 1},
+		"counted winners": {d.read(`select won from draws where template_id = $1`), 1},
+		"coupons":         {d.read(`select count(*) from coupons where template_id = $1 and user_id = ` + fmt.Sprint(winner)), 1},
+		"other coupons":   {d.read(`select count(*) from coupons where template_id = $1`), 1},
+		"lapsed":          {d.read(`select count(*) from draw_entries where template_id = $1 and state = 'lapsed'`), guests - 2},
+		"counted lapsed":  {d.read(`select lapsed from draws where template_id = $1`), guests - 2},
+	})
+}
+
 // account waits for the end of the draw and compares its account with the rows and the coupons.
 func (d *drawnDrop) account() {
 	d.t.Helper()
-	read := func(sql string) (n int) {
-		if err := d.stack.SQL.QueryRow(d.ctx, sql, d.template).Scan(&n); err != nil {
-			d.t.Fatal(err)
-		}
-		return n
-	}
-	for end := time.Now().Add(2 * time.Minute); read(`select count(*) from draws where template_id = $1 and state = 'done'`) == 0; wait(100*time.Millisecond, d.ctx.Done()) {
-		if time.Now().After(end) {
-			d.t.Fatalf("the draw of drop %d has not ended after two minutes", d.template)
-		}
-	}
-	for what, n := range map[string][2]int{
+	d.until("done", func() {})
+	read := d.read
+	d.adds(map[string][2]int{
 		"entries":                 {read(`select count(*) from draw_entries where template_id = $1`), guests - 1},
 		"entered less left":       {read(`select sum(entered) - sum(departed) from draw_counts where template_id = $1`), guests - 1},
 		"winners":                 {read(`select count(*) from draw_entries where template_id = $1 and state = 'won'`), forSale},
 		"counted winners":         {read(`select won from draws where template_id = $1`), forSale},
 		"coupons":                 {read(`select count(*) from coupons where template_id = $1`), forSale},
 		"winners with own coupon": {read(`select count(*) from draw_entries e join coupons c on c.id = e.coupon_id and c.user_id = e.user_id where e.template_id = $1 and c.origin = 'draw'`), forSale},
+		"entries that wait":       {read(`select count(*) from waiters w join draw_entries e using (template_id, user_id) where w.template_id = $1 and w.state = 'waiting' and e.state = 'entered'`), guests - 1 - forSale},
+		"counted waiting users":   {read(`select waiting from waitlists where template_id = $1`), guests - 1 - forSale},
 		"sealed rows":             {read(`select sum(length(rows)) / 49 from draw_chunks where template_id = $1`), guests - 1},
-	} {
+		"told winners":            {read(`select count(*) from draw_entries e join announcements a on a.id = e.told_by and a.kind = 'won' where e.template_id = $1 and e.state = 'won'`), forSale},
+		"announcements of losses": {read(`select count(*) from announcements where template_id = $1 and kind = 'lost'`), 1},
+	})
+}
+
+// adds compares counts with what they must be.
+func (d *drawnDrop) adds(counts map[string][2]int) {
+	d.t.Helper()
+	for what, n := range counts {
 		if n[0] != n[1] {
 			d.t.Errorf("draw of drop %d: %d %s, want %d", d.template, n[0], what, n[1])
 		}

@@ -22,7 +22,7 @@ import (
 
 // A walk makes processes fail at named points during a series of small evenings. An evening has
 // reservations that fire and are delivered, claims at both gates, redeem codes, coupons that are
-// locked, confirmed and released, a draw, and a campaign. After each evening the accounts must add up as
+// locked, confirmed and released, coupons that are suspended, a draw, and a campaign. After each evening the accounts must add up as
 // if nothing had failed.
 type walk struct {
 	*system
@@ -157,16 +157,18 @@ func (k *walk) serve() {
 	k.crowd.tell(k.ctx, users)
 	const later = time.Hour // the drops are opened when all of them are published
 	sales := map[string]int64{}
-	for _, mode := range []string{"durable", "gate"} {
-		sales[mode] = k.c.publishDrop(fmt.Sprint(mode, " ", n), mode, "claim", forSale, 1, later, map[string]any{"waitlist": "issue"})
+	for mode, list := range map[string]string{"durable": "offer", "gate": "issue"} {
+		sales[mode] = k.c.publishDrop(fmt.Sprint(mode, " ", n), mode, "claim", forSale, 1, later, map[string]any{"waitlist": list, "refund_to": "stock"})
 	}
-	raffle := k.publishDraw(fmt.Sprint("Draw ", n), users)
+	reviewed := k.c.publishDrop(fmt.Sprint("Brakes ", n), "durable", "claim", forSale, 1, later)
+	raffle, offers := k.publishDraw(fmt.Sprint("Draw ", n), users, 0), k.publishDraw(fmt.Sprint("Offers ", n), users, 1)
 	raffle.enter()
+	offers.enter()
 	codes := []*codeSale{k.c.openCodes("durable", later), k.c.openCodes("gate", later)}
 	d := k.reserveAll(fmt.Sprint("Evening ", n), users)
 	campaign := k.p.publish(promo{name: fmt.Sprint("Campaign ", n), channel: delivery.Webhook, audience: named(users), rate: 1000})
 	k.move(d, time.Now().Add(3*time.Second).Truncate(time.Second))
-	for _, template := range []int64{sales["durable"], sales["gate"], codes[0].template, codes[1].template, raffle.template} {
+	for _, template := range []int64{sales["durable"], sales["gate"], codes[0].template, codes[1].template, raffle.template, offers.template, reviewed} {
 		k.open(template)
 	}
 	wait(soon+knownWithin, k.ctx.Done())
@@ -187,6 +189,7 @@ func (k *walk) serve() {
 	for _, template := range sales {
 		all.Go(func() { k.waitAndFill(template, users) })
 	}
+	all.Go(func() { k.suspendAndDecide(reviewed, users) })
 	all.Wait()
 
 	k.settled(d, 2*time.Minute)
@@ -199,6 +202,7 @@ func (k *walk) serve() {
 		s.account()
 	}
 	raffle.account()
+	offers.offers()
 }
 
 // move moves the opening like staff that look again after an error.

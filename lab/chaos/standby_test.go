@@ -71,7 +71,8 @@ func TestFailoverLosesWhatTheStandbyLacks(t *testing.T) {
 	var p patroni
 	c := newClaims(t, rush{stock: []int64{stock}, limit: 1, patience: 90 * time.Second, servers: p.servers(false)})
 	c.fleet.shop.rowsLost = true
-	s := c.open("durable")
+	s := c.publish("durable")
+	s.openSoon()
 	wait(time.Until(s.opensAt.Add(time.Second)), c.ctx.Done())
 	claim := func(from int64) (wishes []wish) {
 		var mu sync.Mutex

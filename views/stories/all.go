@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"dropbell/domain/delivery"
+	"dropbell/domain/draw"
 	"dropbell/domain/fault"
 	"dropbell/domain/forecast"
 	"dropbell/domain/reminder"
@@ -133,6 +134,13 @@ func typed() map[string]string {
 		"validity": "hours", "valid_hours": "72", "valid_until": "", "stock": "50000", "per_user_limit": "1", "obtain": "claim", "claim_mode": "durable", "opening_mode": "first_come", "entry_minutes": "0", "notify_days": "3, 1", "notify_channels": "app, sms"}
 }
 
+// returning are the values of a drop whose coupons are offered to users who wait, and return to the stock.
+func returning() map[string]string {
+	v := typed()
+	v["waitlist"], v["accept_minutes"], v["use_within_hours"], v["refund_to"] = "offer", "30", "24", "stock"
+	return v
+}
+
 // savedModels are models that a shop saved under names of its own.
 func savedModels() []template.Model {
 	return []template.Model{
@@ -172,10 +180,11 @@ func forms() []Story {
 		{Name: "models/no-shop", Page: droppages.Models{NoShop: true}.Page()},
 		{Name: "form/clash", Page: droppages.TemplateForm{Title: "New drop", Values: typed(), Shops: shops(), Whole: true, Preview: clashing, Channels: configured}.Page(), At: "step-6"},
 		{Name: "form/no-shop", Page: droppages.TemplateForm{Title: "New drop", Values: map[string]string{}}.Page()},
-		{Name: "form/new", Page: droppages.TemplateForm{Title: "New drop", Values: typed(), Shops: shops(), Preview: preview, Channels: configured}.Page()},
+		{Name: "form/new", Page: droppages.TemplateForm{Title: "New drop", Demand: draw.Demand{Drops: 5, PerCoupon: 42}, Values: typed(), Shops: shops(), Preview: preview, Channels: configured}.Page()},
 		{Name: "form/errors", Page: droppages.TemplateForm{Title: "New drop", Values: bad, Errors: errs, Shops: shops(), Preview: unread, Channels: configured}.Page()},
 		{Name: "form/errors_later", Page: droppages.TemplateForm{Title: "New drop", Values: bad, Errors: errs, Shops: shops(), Preview: unread, Channels: configured}.Page(), At: "f-per_user_limit"},
 		{Name: "form/step_times", Page: droppages.TemplateForm{Title: "New drop", Values: typed(), Shops: shops(), Preview: preview, Channels: configured}.Page(), At: "step-3"},
+		{Name: "form/step_stock", Page: droppages.TemplateForm{Title: "New drop", Values: returning(), Shops: shops(), Preview: preview, Channels: configured}.Page(), At: "step-4"},
 		{Name: "form/message", Page: droppages.TemplateForm{Title: "New drop", Values: typed(), Shops: shops(), Preview: preview, Channels: configured, Message: messageStep()}.Page(), At: "step-5"},
 		{Name: "form/review", Page: droppages.TemplateForm{Title: "New drop", Values: typed(), Shops: shops(), Preview: preview, Channels: configured}.Page(), At: "step-6"},
 		{Name: "form/review_errors", Page: droppages.TemplateForm{Title: "New drop", Values: bad, Errors: errs, Shops: shops(), Preview: unread, Channels: configured}.Page(), At: "step-6"},

@@ -2,6 +2,7 @@ package stories
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"dropbell/domain/delivery"
@@ -26,18 +27,23 @@ func coupon(id int64, name string, opensIn time.Duration) template.Template {
 	}
 }
 
-// board returns a board with realistic weights: most users choose few slots and the app.
+// board returns a board with realistic weights: most users choose few slots and the app. Doors with openings of
+// their own have as many users each.
 func board(t template.Template, users int64) reminder.Board {
 	var b reminder.Board
 	slotShare := [template.Slots + 1]float64{0, .62, .18, .21, .08, .05, .19, .02, .02, .01, .03, .01, .11}
 	channelShare := [delivery.Channels]float64{.71, .34, .22, .09, 0}
-	for s := template.Slot(template.Slots); s >= 1; s-- {
-		r := reminder.Row{Slot: reminder.Slot{ID: int64(s), TemplateID: t.ID, Slot: s, OpensAt: t.OpensAt, DueAt: s.DueAt(t.OpensAt), State: reminder.Waiting}}
-		for c := range r.Cells {
-			r.Cells[c] = reminder.Cell{Channel: delivery.Channel(c), Booked: int64(float64(users) * slotShare[s] * channelShare[c])}
+	openings := t.Openings()
+	for i, o := range openings {
+		for s := template.Slot(template.Slots); s >= 1; s-- {
+			r := reminder.Row{Slot: reminder.Slot{ID: int64(100*i + int(s)), TemplateID: t.ID, Slot: s, OpensAt: o.At, DueAt: s.DueAt(o.At), State: reminder.Waiting, Doors: o.Doors}}
+			for c := range r.Cells {
+				r.Cells[c] = reminder.Cell{Channel: delivery.Channel(c), Booked: int64(float64(users) * slotShare[s] * channelShare[c] / float64(len(openings)))}
+			}
+			b.Rows = append(b.Rows, r)
 		}
-		b.Rows = append(b.Rows, r)
 	}
+	slices.SortStableFunc(b.Rows, func(x, y reminder.Row) int { return x.DueAt.Compare(y.DueAt) })
 	return b
 }
 

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"dropbell/domain/draw"
+	"dropbell/domain/reminder"
 	"dropbell/domain/template"
 	droppages "dropbell/views/pages/drops"
 )
@@ -35,16 +36,35 @@ func drawn(state draw.State, closesIn time.Duration, kind draw.SourceKind) dropp
 func draws() []Story {
 	lost := drawn(draw.Done, -time.Hour, draw.Drand)
 	lost.Ticket, lost.Own = "000102030405060708090a0b0c0d0e0f", &droppages.OwnTicket{Score: draw.HashOf("score")}
+	weighted := drawn(draw.Open, 2*time.Hour, draw.Drand)
+	weighted.Card.Doors, weighted.Card.MaxWeight, weighted.Card.AcceptHours = []draw.CardDoor{{Weight: 3, Name: "Gold members"}, {Weight: 1, Name: "All customers"}}, 3, 48
+	offered := drawn(draw.Offered, -3*time.Hour, draw.Drand)
+	offered.Drop.AcceptHours, offered.Draw.Lapsed, offered.Draw.OffersUntil = 48, 12, ptr(Now().Add(45*time.Hour))
 	page := func(p droppages.PublicDraw) droppages.Template {
 		b := board(p.Drop, 4000)
-		return droppages.Template{Drop: droppages.Drop{Template: p.Drop, Board: b}, Tab: droppages.TabReminders, Draw: &p.Draw}
+		return droppages.Template{Drop: droppages.Drop{Template: p.Drop, Board: b}, Tab: droppages.TabReminders, Draw: &p.Draw, Entries: entriesOf(p)}
 	}
 	return []Story{
 		{Name: "draws/open", Page: drawn(draw.Open, 2*time.Hour, draw.Drand).Page(), Outside: true},
 		{Name: "draws/sealed", Page: drawn(draw.Sealed, -time.Second, draw.Local).Page(), Outside: true},
 		{Name: "draws/drawn", Page: drawn(draw.Done, -time.Hour, draw.Drand).Page(), Outside: true},
 		{Name: "draws/own-ticket", Page: lost.Page(), Outside: true},
+		{Name: "draws/weights", Page: weighted.Page(), Outside: true},
+		{Name: "draws/console-offers", Page: page(offered).Page()},
 		{Name: "draws/console-open", Page: page(drawn(draw.Open, 2*time.Hour, draw.Drand)).Page()},
 		{Name: "draws/console-done", Page: page(drawn(draw.Done, -time.Hour, draw.Drand)).Page()},
 	}
+}
+
+// entriesOf is how the entries of the draw grew, faster towards the close.
+func entriesOf(p droppages.PublicDraw) (list []reminder.Growth) {
+	const points = 24
+	for i := range points + 1 {
+		at := p.Card.OpensAt.Add(p.Card.ClosesAt.Sub(p.Card.OpensAt) * time.Duration(i) / points)
+		if at.After(Now()) {
+			break
+		}
+		list = append(list, reminder.Growth{At: at, Booked: p.Draw.Taken() * int64(i*i) / (points * points)})
+	}
+	return list
 }

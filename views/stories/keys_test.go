@@ -123,7 +123,7 @@ func composed() map[string]bool {
 		delivery.ReasonRefused, delivery.ReasonProvider, delivery.ReasonThrottled, delivery.ReasonNoSender, delivery.ReasonOperator, delivery.ReasonChannelPaused,
 		delivery.ReasonQuietHours, delivery.ReasonFrequencyCap, delivery.ReasonUserDeleted, delivery.ReasonCampaignEnded, delivery.ReasonCampaignCancel, delivery.ReasonCouponGone)
 	for _, f := range []string{"kind.amount_off", "kind.threshold_off", "kind.percent_off", "target.shop", "target.product", "validity.hours", "validity.until",
-		"obtain.claim", "obtain.code", "claim_mode.durable", "claim_mode.gate",
+		"obtain.claim", "obtain.code", "claim_mode.durable", "claim_mode.gate", "refund_to.user", "refund_to.stock",
 		"opening_mode.first_come", "opening_mode.shuffled", "opening_mode.draw", "draw_source.best", "draw_source.drand", "draw_source.public", "draw_source.commit", "draw_source.local"} {
 		add("%s", f)
 		add("%s.help", f)
@@ -190,7 +190,7 @@ func composed() map[string]bool {
 		add("campaign.test_by.%s", by)
 	}
 	add("reason.%s", delivery.ReasonCampaignPaused, delivery.ReasonSoldOut, delivery.ReasonLimit, delivery.ReasonNoGrant, delivery.ReasonCampaignBudget, delivery.ReasonHoldOut,
-		waitlist.ReasonTakenBack, waitlist.ReasonOver, user.ErrErased.Code, delivery.ReasonMoreUrgent, "audience_gone", "audience_other_shop", "approval_missing", "empty_link")
+		waitlist.ReasonTakenBack, waitlist.ReasonOver, "struck", user.ErrErased.Code, delivery.ReasonMoreUrgent, "audience_gone", "audience_other_shop", "approval_missing", "empty_link")
 	for _, k := range life.Kinds() {
 		add("timeline.%s", k)
 	}

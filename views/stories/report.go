@@ -8,6 +8,7 @@ import (
 	"dropbell/domain/claim"
 	owned "dropbell/domain/coupon"
 	"dropbell/domain/delivery"
+	"dropbell/domain/draw"
 	"dropbell/domain/fault"
 	"dropbell/domain/forecast"
 	"dropbell/domain/increment"
@@ -157,6 +158,9 @@ func reports() []Story {
 		{ID: 1, CreatedBy: "staff:2 Ada Okafor", ExpiresAt: Now().Add(-time.Hour)}}}
 	done.Hours = hourly(over.OpensAt)
 	done.Brakes = &review.Counts{Entries: over.Stock, Refused: 84_112, WithoutPass: 12_004, Suspended: 3, TakenBack: 2_950, Restored: 4, ReviewedAt: ptr(Now().Add(-time.Hour))}
+	done.Draw = &draw.Fairness{Draw: draw.Draw{State: draw.Done, DrawnAt: ptr(over.OpensAt.Add(time.Minute)), Counts: draw.Counts{Entered: 212_000, Left: 1_400, Won: 5_000, Struck: 14, Lapsed: 120}},
+		Reasons: []draw.Count{{Reason: "Employee of the shop", N: 11}, {Reason: "Two entries of one person", N: 3}}, TakenBack: 2,
+		Doors: []draw.DoorShare{{CardDoor: draw.CardDoor{Weight: 3, Name: "Gold members"}, Entered: 12_000, Won: 840}, {CardDoor: draw.CardDoor{Weight: 1, Name: "All customers"}, Entered: 198_600, Won: 4_160}}}
 	done.Template.HoldOutPercent, done.Money.Increment = 10, brought(18_000, 5_120, 2_000, 310)
 	for _, e := range done.Earlier {
 		done.Others = append(done.Others, e.Template)

@@ -67,8 +67,13 @@ func sales() []Story {
 	waited.Waitlist, waited.Held = template.IssueNext, 400
 	waiting := salesOf(waited, over.Stock-400, 0, 0)
 	waiting.Sales.Wait = waitlist.Sheet{Joined: 2_214, Waiting: 1_830, Filled: 312, Left: 61, Skipped: 11, Held: 400}
+	offered := waited
+	offered.Waitlist, offered.AcceptMinutes, offered.UseWithinHours, offered.RefundTo = template.OfferNext, 30, 24, template.RefundToStock
+	offering := salesOf(offered, over.Stock-400, 0, 0)
+	offering.Sales.Wait = waitlist.Sheet{Joined: 2_214, Waiting: 1_793, Offered: 400, Filled: 312, Lapsed: 37, Left: 61, Skipped: 11, Held: 400}
 	return []Story{
 		{Name: "claims/waitlist", Page: waiting.Page()},
+		{Name: "claims/waitlist-offers", Page: offering.Page()},
 		{Name: "claims/closed-early", Page: salesOf(early, 31_400, 0, 0).Page()},
 		{Name: "claims/ended", Page: salesOf(ended, 31_400, 0, 0).Page()},
 		{Name: "claims/away", Page: away.Page()},

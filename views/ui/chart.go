@@ -10,6 +10,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/delivery/feedback"
 	"dropbell/domain/reminder"
+	"dropbell/domain/template"
 )
 
 // HeatLevels is the number of shades of a heat map, not counting the shade for 0.
@@ -39,12 +40,17 @@ func Peak(rows []reminder.Row) int64 {
 	return most
 }
 
-// SlotKey identifies a slot of one opening: "12", and its further rounds "12-1" and so on.
+// SlotKey identifies a slot of a drop: "12", and its further rounds "12-1" and so on. A slot for some
+// doors has their bits too: "12d3".
 func SlotKey(s reminder.Slot) string {
-	if s.Round == 0 {
-		return strconv.Itoa(int(s.Slot))
+	key := strconv.Itoa(int(s.Slot))
+	if s.Doors != template.AllDoors {
+		key += fmt.Sprintf("d%d", s.Doors)
 	}
-	return fmt.Sprintf("%d-%d", s.Slot, s.Round)
+	if s.Round > 0 {
+		key += fmt.Sprintf("-%d", s.Round)
+	}
+	return key
 }
 
 // SlotRound says that the slot is a further round of the slot above it, and its number if there are
@@ -57,6 +63,20 @@ func SlotRound(ctx context.Context, s reminder.Slot) string {
 		return T(ctx, "slot.again")
 	}
 	return T(ctx, "slot.again_nth", s.Round)
+}
+
+// SlotDoors names the doors that a slot is for by their places; "" = all customers.
+func SlotDoors(ctx context.Context, s reminder.Slot) string {
+	var places []string
+	for place := 1; place <= template.MaxDoors; place++ {
+		if s.Doors != template.AllDoors && s.Doors.Has(place) {
+			places = append(places, strconv.Itoa(place))
+		}
+	}
+	if len(places) == 0 {
+		return ""
+	}
+	return T(ctx, "slot.doors", strings.Join(places, ", "))
 }
 
 // A part is one colour of a bar, in thousandths of its length.

@@ -252,6 +252,8 @@ func testShops(t *testing.T) {
 		r.want(r.call(r.admin(), "PUT", "/admin/shops/10", bad), 422, "invalid_request")
 	}
 	r.want(r.call(r.admin(), "PUT", "/admin/shops/0", `{"name":"x","timezone":"UTC"}`), 422, "invalid_request")
+	r.exec(`insert into moves (shop_number, cell, state, moved_at) values (13, 1, 'left', now())`)
+	r.want(r.call(r.admin(), "PUT", "/admin/shops/13", `{"name":"x","timezone":"UTC"}`), 409, "shop_moved")
 
 	// The sender of mails.
 	const sender = "/admin/shops/11/sender"

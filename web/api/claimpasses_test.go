@@ -64,7 +64,7 @@ func guarded(t testing.TB, checks *service) *fixture {
 		}
 		d.Coupons.ClaimPasses.Verifier, d.Coupons.ClaimPasses.Templates = checks, templates
 		gate := d.Coupons.Claims.Gate
-		d.Coupons.Claims.Gate = &claim.Prefilter{Gate: gate, Templates: templates, Record: gate.(claim.Record), Now: now,
+		d.Coupons.Claims.Gate = &claim.Prefilter{Gate: gate, Templates: templates, Record: gate.(claim.Doors).Gate.(claim.Record), Now: now,
 			Admit: func(drop *template.Template, by user.ID, text string) error {
 				return passKeys.Admit(drop, by, text, now())
 			}}

@@ -34,6 +34,7 @@ import (
 	"dropbell/adapters/sms"
 	"dropbell/app"
 	"dropbell/domain/budget"
+	"dropbell/domain/cart"
 	"dropbell/domain/claim"
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/coupon"
@@ -161,7 +162,7 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 			Phones: &verification.Service{Store: audiencedb.NewVerifications(r.db), Users: audiencedb.NewUsers(r.db), Keys: verification.NewKeys(secret), Sends: func() bool { return true },
 				Numbers: verification.Numbers{Usual: sms.Number, Forms: sms.Forms, Country: sms.CountryOf}}},
 		Campaigns: own,
-		Coupons: coupons.Deps{Orders: &coupon.Orders{Store: couponsdb.NewOrders(r.db), Now: r.now}, Templates: service, Uploads: uploads, Coupons: &coupon.Service{Store: payments, LockFor: coupon.DefaultLock}, CouponAdmin: &coupon.Admin{Store: steps},
+		Coupons: coupons.Deps{Orders: &coupon.Orders{Store: couponsdb.NewOrders(r.db), Now: r.now}, Templates: service, Uploads: uploads, Coupons: &coupon.Service{Store: payments, LockFor: coupon.DefaultLock}, CouponAdmin: &coupon.Admin{Store: steps}, Carts: &cart.Service{Store: steps}, CartOrders: &cart.Orders{Store: payments, LockFor: coupon.DefaultLock},
 			Claims: &claim.Service{Gate: claim.Doors{Gate: claims, Templates: uncached{templates}, Members: members, Now: r.now}, Finders: []claim.Finder{claims}, Owned: claims, Random: rand.Uint64, Waits: func(ctx context.Context, id int64) bool {
 				t, err := templates.Template(ctx, id)
 				return err == nil && waitlist.Open(t, r.now())
@@ -176,7 +177,8 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 		Drops: drops.Deps{Templates: service, Doors: doors, DoorMembers: members, Shops: templates, Messages: &message.Service{Store: messagesdb.NewMessages(r.db)},
 			Pictures: &picture.Service{Store: messagesdb.NewPictures(r.db), Files: messagesdb.NewPictureFiles(r.db), Converter: pictureadapter.NewConverter()},
 			Board:    dropsdb.NewBoards(r.db), Cockpits: dropsdb.NewCockpits(r.db), Reminders: reminders, Channels: channels,
-			Draws: &draw.Service{Store: entries, Templates: templates, Keys: drawKeys}, DrawDesk: &draw.Desk{Store: entries.Draws, Templates: service},
+			Draws: &draw.Service{Store: entries, Templates: templates, Keys: drawKeys, Members: members, Channels: channels, Gate: claims, Random: rand.Uint64,
+				Admit: func(t *template.Template, by user.ID, text string) error { return passKeys.Admit(t, by, text, r.now()) }}, DrawDesk: &draw.Desk{Store: entries.Draws, Templates: service},
 			Stock:     drops.Stock{Accounts: gate.Accounts{Plans: couponsdb.NewGates(r.db)}, Ledgers: couponsdb.NewLedgers(r.db), Tallies: couponsdb.NewCouponTallies(r.db), Figures: app.NewStores(r.db).Figures()},
 			Budgets:   &budget.Service{Store: dropsdb.NewBudgets(r.db), Templates: service, Campaigns: own.Campaigns},
 			Earnings:  &report.Service{Templates: service, Reminders: dropsdb.NewCockpits(r.db), Money: dropsdb.NewReports(r.db), Now: r.now},
@@ -186,6 +188,8 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 			}}},
 		Work: work.Deps{Jobs: jobs, Hooks: &hook.Service{Store: workdb.NewHooks(r.db), Box: sealed, Now: r.now, Wake: func(context.Context, int64) {}}, Closing: r.hub.Closed},
 	}
+	d.Coupons.Access = &redeemcode.Access{Codes: d.Coupons.Redeemer, Store: couponsdb.NewCodes(r.db), Templates: templates, Bound: members.Forget}
+	reminders.Doors = members
 	d.Coupons.ClaimPasses = &pass.Passes{Keys: passKeys, Templates: templates, Phones: d.Audience.Phones, Texts: func() bool { return true }, Now: r.now}
 	d.Coupons.Reviews = &review.Service{Store: couponsdb.NewReviews(r.db), Templates: templates, Now: r.now}
 	d.Drops.Capacities = &forecast.Capacities{Store: forecasts, Campaigns: app.NewStores(r.db).Campaigns.Ahead, Forecaster: d.Drops.Forecaster, Now: r.now}

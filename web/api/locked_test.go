@@ -32,7 +32,7 @@ func (r *fixture) writesOf(by int64) (writes []write, drops []string) {
 	open, coming := r.open(1000), r.drop(time.Hour)
 	byCode := r.byCode(nil)
 	codes := r.codes(byCode, 1)
-	paid := r.coupon(by, open)
+	paid, cart := r.coupon(by, open), r.coupon(by, open)
 	me, till := as(token(by)), as(r.keys[staff.ScopePayment])
 	keyed := func(key string) http.Header { return as(token(by), "Idempotency-Key", fmt.Sprint(by, key)) }
 	phone := func(n int) map[string]any {
@@ -51,10 +51,12 @@ func (r *fixture) writesOf(by int64) (writes []write, drops []string) {
 	consent := "/reservations/" + coming + "/consents/10"
 	full, drawn, protected := r.full(by+50), r.drawn(), r.open(1000)
 	r.exec(`update templates set protection = 'standard' where id = $1`, protected)
-	suspended := r.suspended(by, protected)
+	suspended, coded := r.suspended(by, protected), r.coded()
+	access := r.codes(coded, 1)[0]
 	return []write{
 		{me, "POST", "/claims", claimOf(open)},
 		{keyed("claim"), "POST", "/claims", claimOf(open)},
+		{me, "POST", "/access-codes", map[string]any{"template_id": coded, "code": access}},
 		{keyed("redeem"), "POST", "/redemptions", typed(codes[0])},
 		{me, "POST", "/reservations", reserve(coming, "app", 10)},
 		{keyed("reserve"), "POST", "/reservations", reserve(coming, "app", 5)},
@@ -72,16 +74,23 @@ func (r *fixture) writesOf(by int64) (writes []write, drops []string) {
 		{till, "POST", "/coupons/" + paid + "/release", done},
 		{till, "POST", "/coupons/" + paid + "/confirm", done},
 		{till, "POST", "/coupons/" + paid + "/refund", done},
+		{till, "POST", fmt.Sprint("/orders/C-", by, "/lock"), map[string]any{"user_id": fmt.Sprint(by), "currency": "CNY", "coupons": []string{cart}, "lines": cartOf(6000)["lines"]}},
+		{till, "POST", fmt.Sprint("/orders/C-", by, "/confirm"), nil},
+		{till, "POST", fmt.Sprint("/orders/C-", by, "/refund"), nil},
+		{till, "POST", fmt.Sprint("/orders/D-", by, "/release"), nil},
+		{me, "POST", "/coupons/qualify", map[string]any{"order": cartOf(6000)}},
 		{till, "POST", "/orders", map[string]any{"shop_number": "10", "order_id": fmt.Sprint("B-", by), "user_id": fmt.Sprint(by), "currency": "CNY", "amount": 6000}},
 		{me, "PUT", "/browsers", browserOf(fmt.Sprint(by, "-1"))},
 		{me, "DELETE", "/browsers/" + browser, nil},
 		{me, "PUT", "/waitlist/" + full, nil},
+		{me, "POST", "/waitlist/" + full + "/accept", nil},
 		{me, "DELETE", "/waitlist/" + full, nil},
 		{me, "PUT", "/draws/" + drawn + "/entry", nil},
+		{me, "POST", "/draws/" + drawn + "/acceptance", nil},
 		{me, "DELETE", "/draws/" + drawn + "/entry", nil},
 		{me, "POST", "/passes/" + protected, map[string]any{}},
 		{me, "POST", "/coupons/" + suspended + "/appeal", map[string]any{"text": "It was me."}},
-	}, []string{open, coming, byCode, full, drawn, protected}
+	}, []string{open, coming, byCode, full, drawn, protected, coded}
 }
 
 // full returns a drop with a waitlist whose only coupon the user has.
@@ -155,13 +164,15 @@ func TestUsersWaitForNobodysLocks(t *testing.T) {
 	}
 	over := make(chan struct{})
 	var all sync.WaitGroup
-	for _, w := range blocked {
+	// Requests that wait hold a connection each, so that there are half as many callers as requests.
+	for pair := range slices.Chunk(blocked, 2) {
 		all.Go(func() {
-			for {
+			for i := 0; ; i++ {
 				select {
 				case <-over:
 					return
 				default:
+					w := pair[i%len(pair)]
 					r.call(w.who, w.method, w.path, w.body)
 				}
 			}

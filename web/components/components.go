@@ -11,6 +11,9 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"github.com/tdewolff/minify/v2"
+	"github.com/tdewolff/minify/v2/js"
 )
 
 // Path is the address of the script, PushPath the address of the service worker. A change that
@@ -43,8 +46,13 @@ func New() *Handler { return newHandler(script) }
 // NewPush returns the handler of the service worker.
 func NewPush() *Handler { return newHandler(pushWorker) }
 
+// newHandler returns the handler of a script, which is sent without comments and with short local
+// names.
 func newHandler(script []byte) *Handler {
-	var b bytes.Buffer
+	var short, b bytes.Buffer
+	if err := js.Minify(minify.New(), &short, bytes.NewReader(script), nil); err == nil { // otherwise as it is
+		script = short.Bytes()
+	}
 	z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression)
 	_, _ = z.Write(script) // a buffer takes everything
 	_ = z.Close()

@@ -14,10 +14,13 @@ const texts = {
     locked: "The coupon is in your order", expired: "Your coupon has expired", refused: "This is not possible right now.",
     enter: "Enter the draw", entersAt: "Entries open {at}", entered: "You are in the draw", leaveDraw: "Drawn after {at}. Press again to leave.",
     sealing: "Entries are closed. The draw follows in a moment.", won: "You won", lost: "Not drawn this time", struck: "Your entry was struck: {reason}",
+    accept: "You won: accept the coupon", acceptBy: "Until {at}", lapsed: "You won and did not accept in time", notYours: "This draw is for other customers.",
     check: "Check the draw", altered: "The sealed list was changed afterwards. Keep this page as evidence.",
+    code: "Enter your access code", codeWrong: "This code does not work. Check what you typed.",
     suspended: "Your coupon is being checked", passNeeded: "A check of this device is needed first.",
     limit_reached: "You have had yours", signIn: "Sign in first",
     join: "Join the waitlist", joined: "You are on the waitlist", leave: "Press again to leave it.", comesBack: "If coupons come back, they go to those who wait.",
+    accept: "Take your coupon", keptUntil: "It is kept for you until {at}.", sharedUntil: "The first to take one get it, until {at}.", lapsed: "You let two offers pass",
     noWait: "No waitlist now", skipped: "No coupon came back for you", failed: "That did not work. Please try again.",
     inbox: "Messages", none: "No messages yet.", unread: "{n} unread", read: "Mark all as read", older: "Older messages", fresh: "New message: {text}", go: "Go to the offer",
     push: "Notify me in this browser", pushed: "Notifications are on", unpush: "Press again to turn them off.",
@@ -35,10 +38,13 @@ const texts = {
     locked: "优惠券已锁定在您的订单中", expired: "优惠券已过期", refused: "暂时无法领取，请稍后再试。",
     enter: "参加抽签", entersAt: "{at} 开始报名", entered: "您已报名", leaveDraw: "{at} 后抽签。再次点击可退出。",
     sealing: "报名已截止，即将抽签。", won: "您已中签", lost: "本次未中签", struck: "您的报名被剔除：{reason}",
+    accept: "已中签：接受优惠券", acceptBy: "截止 {at}", lapsed: "已中签，但逾期未接受", notYours: "本次抽签面向其他客户。",
     check: "验证抽签", altered: "封存的名单事后被改动。请保留此页面作为凭据。",
+    code: "填写入场码", codeWrong: "此入场码无效，请核对。",
     suspended: "您的优惠券正在核查中", passNeeded: "请先完成安全验证。",
     limit_reached: "您已领过", signIn: "请先登录",
     join: "加入候补", joined: "您已在候补名单中", leave: "再次点击可退出。", comesBack: "若有优惠券退回，将发放给候补客户。",
+    accept: "领取优惠券", keptUntil: "为您保留至 {at}。", sharedUntil: "先领先得，{at} 截止。", lapsed: "您已两次未领取",
     noWait: "暂不可候补", skipped: "没有为您补到优惠券", failed: "操作未成功，请重试。",
     inbox: "消息", none: "暂无消息。", unread: "{n} 条未读", read: "全部标为已读", older: "更早的消息", fresh: "新消息：{text}", go: "查看优惠",
     push: "在此浏览器中提醒我", pushed: "通知已开启", unpush: "再次点击可关闭。",
@@ -155,6 +161,13 @@ class Client {
   }
 }
 
+// passFor asks for the pass of a protected drop with the evidence, or without evidence by solving a puzzle.
+async function passFor(client, id, evidence) {
+  const ask = (body) => client.call("POST", `/passes/${id}`, { body, key: crypto.randomUUID() });
+  const answer = await ask(evidence ?? {});
+  return !answer.pass && answer.puzzle ? ask({ puzzle: await solve(answer.puzzle) }) : answer;
+}
+
 // passing reports whether the same request may succeed a moment later.
 const passing = (error) => !(error instanceof Refusal) || [429, 502, 503, 504].includes(error.status) || error.code === "idempotency_in_progress";
 const pause = (error, attempt) => Math.max(error.after ?? 0, 200) + some(Math.min(250 * 2 ** attempt, 10_000));
@@ -253,7 +266,7 @@ class Drop {
   // at a random time, so that pages do not refresh together.
   async refresh(user) {
     clearTimeout(this.polling);
-    const tasks = [this.client.call("GET", `/templates/${this.id}`, { open: true }).then((t) => {
+    const tasks = [this.client.call("GET", `/templates/${this.id}`, { open: true }).then((t) => (t.doors ? this.own(t) : t)).then((t) => {
       this.template = this.claim === "sold_out" ? { ...t, waitlist: t.waitlist ?? this.template?.waitlist } : t; // t may be older than the refusal
       // Coupons came back to the stock. For 5 s after the refusal, t may be older than the refusal.
       if (this.claim === "sold_out" && t.state === "open" && t.stock_left > 0 && Date.now() - this.decided > 5000) this.claim = "";
@@ -262,7 +275,7 @@ class Drop {
     if ((user || due) && this.wants("reservation")) tasks.push(this.readReservation());
     if (user && this.wants("coupons")) tasks.push(this.readCoupons().then(() => this.resume()));
     await Promise.allSettled(tasks);
-    if (this.waits() && (user || this.wait?.state === "waiting")) await this.readWait();
+    if (this.waits() && (user || this.inLine())) await this.readWait();
     this.changed();
     if (this.elements.size === 0) return;
     this.failures = !this.template || this.unread() ? this.failures + 1 : 0;
@@ -282,6 +295,18 @@ class Drop {
     return some(state === "open" && !this.coupons?.length ? 30_000 : state === "open" || state === "sold_out" || state === "paused" ? 120_000 : 480_000);
   }
 
+  // own puts the opening of the user's own door in the place of the drop's.
+  async own(t) {
+    try { this.door = (await this.client.call("GET", `/templates/${this.id}`)).door; } catch { this.door = undefined; }
+    return this.door?.opens_at ? { ...t, opens_at: this.door.opens_at } : t;
+  }
+
+  // unlock enters an access code, which opens a door to the user.
+  async unlock(code) {
+    try { await this.client.call("POST", "/access-codes", { body: { template_id: this.id, code }, key: crypto.randomUUID() }); this.claim = ""; } catch { this.claim = "codeWrong"; }
+    return this.refresh(true);
+  }
+
   async readReservation() {
     try { this.reservation = await this.client.call("GET", `/reservations/${this.id}`); this.signedOut = false; } catch (e) {
       if (e.code === "not_reserved") { this.reservation = null; this.signedOut = false; }
@@ -290,7 +315,13 @@ class Drop {
   }
 
   // waits reports whether an element shows the drop's waitlist, and there is one.
-  waits() { return !this.signedOut && (this.wants("coupons") || this.wants("wait")) && (this.template?.waitlist === "open" || this.wait?.state === "waiting"); }
+  waits() { return !this.signedOut && (this.wants("coupons") || this.wants("wait")) && (this.template?.waitlist === "open" || this.inLine()); }
+
+  // inLine reports whether the user waits, or is offered a coupon.
+  inLine() { return this.wait?.state === "waiting" || this.wait?.state === "offered"; }
+
+  // offered reports whether the user can accept a coupon now.
+  offered() { return !!this.wait?.accept_until && this.client.now() < Date.parse(this.wait.accept_until); }
 
   async readWait() {
     const before = this.wait?.state;
@@ -298,7 +329,8 @@ class Drop {
       if (e.code === "not_waiting") this.wait = null;
       if (e.code === "unauthenticated") this.signedOut = true;
     }
-    if (before === "waiting" && this.wait?.state === "filled") {
+    if (before !== "offered" && this.offered()) this.tell("offered", { accept_until: this.wait.accept_until });
+    if ((before === "waiting" || before === "offered") && this.wait?.state === "filled") {
       if (this.wants("coupons")) await this.readCoupons(true);
       this.tell("filled", { coupon_id: this.wait.coupon_id });
     }
@@ -319,6 +351,25 @@ class Drop {
       if (e.code === "unauthenticated") this.signedOut = true;
       this.waitError = ["stock_left", "ended", "no_waitlist", "template_not_open", "limit_reached", "not_eligible", "too_many_waits"].includes(e.code) ? "noWait" : "failed";
       if (e.code === "stock_left") { this.claim = ""; await this.refresh(true); }
+    }
+    this.joining = false;
+    this.changed();
+  }
+
+  // accept takes the coupon that the waitlist offers.
+  async accept() {
+    if (this.joining) return;
+    this.joining = true;
+    this.waitError = "";
+    this.changed();
+    try {
+      this.wait = await this.client.call("POST", `/waitlist/${this.id}/accept`);
+      if (this.wants("coupons")) await this.readCoupons(true);
+      this.tell("filled", { coupon_id: this.wait.coupon_id });
+    } catch (e) {
+      if (e.code === "unauthenticated") this.signedOut = true;
+      if (!["no_offer", "offer_lapsed", "offer_taken", "ended", "template_not_open", "limit_reached"].includes(e.code)) this.waitError = "failed";
+      else await this.readWait();
     }
     this.joining = false;
     this.changed();
@@ -369,10 +420,8 @@ class Drop {
   // earn gets a pass for the evidence, or without evidence by solving a puzzle. Elements tell the
   // page with dropbell-pass if the drop accepts no puzzle.
   async earn(evidence) {
-    const ask = (body) => this.client.call("POST", `/passes/${this.id}`, { body, key: crypto.randomUUID() });
     try {
-      let answer = await ask(evidence ?? {});
-      if (!answer.pass && answer.puzzle) answer = await ask({ puzzle: await solve(answer.puzzle) });
+      const answer = await passFor(this.client, this.id, evidence);
       if (answer.pass) this.pass = { text: answer.pass, until: Date.parse(answer.expires_at) };
       else if (answer.ways) for (const e of this.elements) if (e.constructor.needs === "coupons") e.tell("pass", { ways: answer.ways });
     } finally {
@@ -423,7 +472,7 @@ class Drop {
         else if (answer.state === "failed") outcome = answer.reason || "refused";
         else await sleep(some(1000));
       } catch (e) {
-        if (e.code === "not_started" && attempt < 8) {
+        if (["not_started", "door_not_open"].includes(e.code) && attempt < 8) {
           if (attempt > 1) await this.refresh(); // it may have been moved
           if (this.left() > 3000) outcome = e.code;
           else await sleep(Math.max(this.left(), 0) + some(500));
@@ -446,7 +495,7 @@ class Drop {
     if (outcome === "" || outcome === "limit_reached") await this.readCoupons(true);
     if (outcome === "sold_out" && this.waits()) await this.readWait();
     if (outcome === "unauthenticated") this.signedOut = true;
-    this.claim = ["not_started", "unauthenticated"].includes(outcome) ? "" : unknown ? "failed" : outcome; // a drop that has not started was moved
+    this.claim = ["not_started", "door_not_open", "unauthenticated"].includes(outcome) ? "" : unknown ? "failed" : outcome; // a drop that has not started was moved
     this.decided = Date.now();
     this.changed();
     for (const e of this.elements) {
@@ -664,9 +713,13 @@ class Reserve extends Pressed {
 // waiting draws the button of the waitlist; false if the drop has none that the user can join.
 function waiting(element, d) {
   const busy = !!d.joining, status = d.waitError ? element.t(d.waitError) : "";
-  if (d.wait?.state === "waiting") {
+  if (d.offered()) {
+    const at = element.at(d.wait.accept_until);
+    element.show("offered", element.t("accept"), { enabled: !busy, busy, status: status || element.t(d.wait.shared ? "sharedUntil" : "keptUntil", { at }) });
+  } else if (d.inLine()) {
     element.show("waiting", element.t("joined"), { enabled: !busy, pressed: true, busy, status: status || element.t("leave") });
   } else if (d.template.waitlist !== "open" || d.wait?.state === "filled") return false;
+  else if (d.wait?.state === "lapsed") element.show("lapsed", element.t("lapsed"));
   else if (d.wait?.state === "skipped") element.show("skipped", element.t("skipped"));
   else element.show("join", element.t("join"), { enabled: !busy, pressed: false, busy, status: status || element.t("comesBack") });
   return true;
@@ -687,7 +740,8 @@ class Waitlist extends Pressed {
   press() {
     const d = this.drop;
     if (d.signedOut) return this.tell("signin");
-    d.join(d.wait?.state !== "waiting");
+    if (d.offered()) return d.accept();
+    d.join(!d.inLine());
   }
 }
 
@@ -709,6 +763,7 @@ class Claim extends Pressed {
     if (coupon && d.coupons.length >= d.template.per_user_limit) {
       return this.show("owned", this.t({ used: "used", locked: "locked", expired: "expired", suspended: "suspended" }[coupon.state] ?? "owned"));
     }
+    if (d.door?.code_needed && ["scheduled", "open"].includes(state)) return this.show("code", this.t("code"), { enabled: true, status: d.claim === "codeWrong" ? this.t("codeWrong") : "" });
     if (state === "scheduled") {
       if (d.armed) return this.show("armed", this.t("armed"), { enabled: true, pressed: true, status: this.t("disarm") });
       if (d.left() <= 60_000) return this.show("arm", this.t("arm"), { enabled: true, pressed: false });
@@ -724,7 +779,11 @@ class Claim extends Pressed {
   press() {
     const d = this.drop;
     if (d.signedOut) return this.tell("signin");
-    if (["join", "waiting"].includes(this.getAttribute("state"))) return d.join(d.wait?.state !== "waiting");
+    const code = this.getAttribute("state") === "code" && prompt(this.t("code"));
+    if (code) return d.unlock(code);
+    if (this.getAttribute("state") === "code") return;
+    if (this.getAttribute("state") === "offered") return d.accept();
+    if (["join", "waiting"].includes(this.getAttribute("state"))) return d.join(!d.inLine());
     if (d.state() === "scheduled") return d.arm(!d.armed);
     d.start();
   }
@@ -764,7 +823,7 @@ class Draw extends Pressed {
     if (entry !== undefined) { this.entry = entry; this.out = false; }
     this.keep();
     this.render();
-    if (!failed && (["done", "cancelled"].includes(card.state) || this.entry && ["waiting", "struck"].includes(this.entry.state))) return;
+    if (!failed && (["done", "cancelled"].includes(card.state) || this.entry && card.state !== "offered" && ["waiting", "struck"].includes(this.entry.state))) return;
     const next = failed ? undefined : [card.opens_at, card.closes_at, card.round_at].map((at) => Date.parse(at) - client.now()).find((ms) => ms > 0);
     this.polling = setTimeout(() => this.read(), Math.min(next === undefined ? 3000 + some(7000) : next + 1000 + some(4000), 480_000));
   }
@@ -778,7 +837,7 @@ class Draw extends Pressed {
   }
 
   render() {
-    const { card: c, entry: e } = this, drawn = c && ["drawn", "done"].includes(c.state);
+    const { card: c, entry: e } = this, drawn = c && ["drawn", "offered", "done"].includes(c.state);
     this.link.hidden = !drawn;
     if (drawn) {
       this.link.href = this.client.base.replace(/\/api\/v1$/, "") + `/draw/${this.id}` + (e ? "?ticket=" + e.ticket : "");
@@ -792,6 +851,8 @@ class Draw extends Pressed {
     if (e === undefined) return this.show("loading", this.t("loading"), { busy: true });
     const status = this.error ? this.t(this.error) : "", now = this.client.now(), open = c.state === "open" && now < Date.parse(c.closes_at);
     if (e?.state === "struck") return this.show("struck", this.t("struck", { reason: e.reason ?? "" }));
+    if (e?.state === "offered") return this.show("offered", this.t("accept"), { enabled: !this.busy, busy: this.busy, status: status || this.t("acceptBy", { at: this.at(e.accept_until) }) });
+    if (e?.state === "lapsed") return this.show("lapsed", this.t("lapsed"));
     if (e?.state === "won") return this.show("won", this.t("won"));
     if (e?.state === "waiting") return this.show("lost", this.t("lost"));
     if (open && e) return this.show("entered", this.t("entered"), { enabled: !this.busy, pressed: true, busy: this.busy, status: status || this.t("leaveDraw", { at: this.at(c.closes_at) }) });
@@ -802,19 +863,39 @@ class Draw extends Pressed {
 
   async press() {
     if (this.out) return this.tell("signin");
-    const leaving = this.getAttribute("state") === "entered";
+    const state = this.getAttribute("state"), leaving = state === "entered";
     this.busy = true;
     this.error = "";
     this.render();
     try {
-      const answer = await this.client.call(leaving ? "DELETE" : "PUT", `/draws/${this.id}/entry`);
+      const answer = state === "offered" ? await this.client.call("POST", `/draws/${this.id}/acceptance`)
+        : leaving ? await this.client.call("DELETE", `/draws/${this.id}/entry`) : await this.enter();
       this.entry = leaving ? null : answer;
-      this.tell(leaving ? "left" : "entered", leaving ? {} : { receipt: answer.receipt, ticket: answer.ticket });
+      if (answer || leaving) this.tell(leaving ? "left" : state === "offered" ? "accepted" : "entered", leaving ? {} : { receipt: answer.receipt, ticket: answer.ticket });
     } catch (e) {
-      this.error = e.code === "unauthenticated" ? "" : "failed";
+      this.error = { unauthenticated: "", not_eligible: "notYours", pass_required: "passNeeded" }[e.code] ?? "failed";
     }
     this.busy = false;
     await this.read();
+  }
+
+  // enter enters the draw, with a pass if the drop is protected.
+  async enter() {
+    const put = (body) => this.client.call("PUT", `/draws/${this.id}/entry`, body && { body });
+    try {
+      return await put(this.pass && { pass: this.pass });
+    } catch (e) {
+      if (e.code !== "pass_required" || !await this.earn()) throw e;
+      return put({ pass: this.pass });
+    }
+  }
+
+  /** earn gets the pass of a protected draw for { token } or { phone_code }, after dropbell-pass. It returns whether there is a pass. */
+  async earn(evidence) {
+    const answer = await passFor(this.client, this.id, evidence);
+    this.pass = answer.pass;
+    if (!answer.pass && answer.ways) this.tell("pass", { ways: answer.ways });
+    return !!answer.pass;
   }
 }
 

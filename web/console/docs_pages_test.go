@@ -47,6 +47,9 @@ func TestTheAPIForAssistants(t *testing.T) {
 	if len(links) < 50 {
 		t.Errorf("only %d operations", len(links))
 	}
+	b.Get(docs.Path+"/fair.md").Is(200).Has("The protocol", "](fair/draw.json)")
+	b.Get(docs.Path + "/fair/draw.json").Is(200).Has(`"protocol"`)
+	b.Get(docs.Path + "/fair/unknown").Is(404)
 	for _, m := range links {
 		if !strings.Contains(reference, `id="`+m[1]+`"`) {
 			t.Errorf("no operation %s in the reference", m[1])

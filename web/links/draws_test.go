@@ -96,13 +96,13 @@ func TestDrawPage(t *testing.T) {
 		return res.StatusCode, string(body), res.Header
 	}
 	status, body, header := get("/1")
-	for _, want := range []string{"10 of 50 tickets were drawn", "weaker than a public source", "https://drops.example/api/v1/draws/1", `type="importmap"`, "@noble/curves/bls12-381.js",
+	for _, want := range []string{"10 of 50 tickets were drawn", "weaker than a public source", "https://drops.example/api/v1/draws/1", `type="importmap">`, "@noble/curves/bls12-381.js",
 		"Not proved", `data-draw="/api/v1/draws/1"`, "#ffd400"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the page does not say %q", want)
 		}
 	}
-	nonce := regexp.MustCompile(`type="importmap" nonce="([^"]+)"`).FindStringSubmatch(body)
+	nonce := regexp.MustCompile(`nonce="([^"]+)" type="importmap"`).FindStringSubmatch(body)
 	if status != 200 || len(nonce) != 2 || !strings.Contains(header.Get("Content-Security-Policy"), "'nonce-"+nonce[1]+"'") {
 		t.Errorf("%d, nonce %v, policy %s", status, nonce, header.Get("Content-Security-Policy"))
 	}

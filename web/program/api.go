@@ -3,8 +3,10 @@ package program
 import (
 	"context"
 
+	couponsdb "dropbell/adapters/postgres/coupons"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/app"
+	"dropbell/domain/cart"
 	"dropbell/domain/coupon"
 	"dropbell/web/api"
 	"dropbell/web/api/audience"
@@ -36,13 +38,14 @@ func (p *program) newAPI(ctx context.Context) (*api.API, error) {
 			UserLimit: p.Config.RatePerUser, KeyLimit: p.Config.RatePerKey, PublicURL: p.Config.PublicURL},
 		Audience:  audience.Deps{Users: p.useCases.Users, Segments: p.useCases.Segments, Uploads: uploads, Phones: p.newPhones(), PushKey: p.Config.VAPIDPublicKey},
 		Campaigns: campaigns.Deps{Campaigns: p.useCases.Campaigns, Approvals: p.useCases.Approvals},
-		Coupons: coupons.Deps{Claims: p.claiming, Coupons: p.coupons, CouponAdmin: p.useCases.Coupons, Codes: p.useCases.Codes, Redeemer: p.redeemer, Grants: p.useCases.Grants,
+		Coupons: coupons.Deps{Claims: p.claiming, Coupons: p.coupons, CouponAdmin: p.useCases.Coupons, Codes: p.useCases.Codes, Redeemer: p.redeemer, Access: p.accessCodes(), Grants: p.useCases.Grants,
 			Templates: p.useCases.Templates, Uploads: uploads, Passes: p.passes, Orders: &coupon.Orders{Store: p.Stores.Orders, Now: app.Clock},
+			Carts: &cart.Service{Store: couponsdb.NewCouponSteps(p.DB)}, CartOrders: p.cartOrders,
 			ClaimPasses: p.newClaimPasses(), Signs: p.signs, Reviews: p.useCases.Reviews, Waitlist: p.waitlist},
 		Delivery: apidelivery.Deps{Inbox: p.useCases.Inbox, Hub: p.hub, DeadLetters: p.useCases.DeadLetters, Suppressions: p.suppressions()},
 		Drops: drops.Deps{Templates: p.useCases.Templates, Shops: templates, Messages: p.useCases.Messages, Pictures: p.pictures, Board: p.Stores.Boards, Cockpits: p.Stores.Cockpits, Forecaster: p.Forecaster(), Capacities: p.Capacities(), Earnings: p.useCases.Reports, Budgets: p.useCases.Budgets,
 			Stock:     drops.Stock{Accounts: p.accounts, Ledgers: gateLedgers{p.Stores.StockLedgers, templates, p.accounts}, Tallies: p.Stores.CouponTallies, Figures: p.Stores.Figures()},
-			Reminders: p.useCases.Reminders, Explainer: p.useCases.Explainer, Channels: &p.channels, Doors: p.useCases.Doors, DoorMembers: p.doorMembers, LiveChannel: p.liveChannels(), Draws: p.draws(), DrawDesk: p.useCases.Draws},
+			Reminders: p.useCases.Reminders, Explainer: p.useCases.Explainer, Channels: &p.channels, Doors: p.useCases.Doors, DoorMembers: p.useCases.DoorMembers, LiveChannel: p.liveChannels(), Draws: p.draws(), DrawDesk: p.useCases.Draws},
 		Work: work.Deps{Jobs: p.useCases.Jobs, Hooks: p.hooks, Closing: p.hub.Closed},
 	}), nil
 }

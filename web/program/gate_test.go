@@ -182,7 +182,7 @@ func TestClaimsBehindTheGateOverHTTP(t *testing.T) {
 	a.eventually("the stock adds up", func() bool {
 		_, sheet := a.call("GET", "/admin/templates/"+id+"/balance", 0, "", nil)
 		account := fmt.Sprint(sheet["stock"])
-		return sheet["balanced"] == true && account == "map[difference:0 issued:3 over_limit:0 per_user:3 returned:0 shelf:0 total:3 writing:0]"
+		return sheet["balanced"] == true && account == "map[difference:0 held:0 issued:3 over_limit:0 per_user:3 returned:0 shelf:0 total:3 writing:0]"
 	})
 }
 

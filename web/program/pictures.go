@@ -17,7 +17,7 @@ func (p *program) newPictures() (*picture.Service, error) {
 	if c.Endpoint == "" {
 		return s, nil
 	}
-	store, err := s3.New(s3.Config{Endpoint: c.Endpoint, Bucket: c.Bucket, Region: c.Region, KeyID: c.KeyID, Secret: c.Secret})
+	store, err := s3.New(s3.Config(c))
 	if err != nil {
 		return nil, err
 	}

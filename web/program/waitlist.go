@@ -13,7 +13,7 @@ import (
 func (p *program) newWaitlist() *waitlist.Service {
 	store := couponsdb.NewWaitlists(p.DB, postgres.Grouping{Timeout: p.Config.RequestTimeout})
 	p.OnClose(func() error { store.Close(); return nil })
-	return &waitlist.Service{Store: store, Templates: p.lookup, Members: p.doorMembers, Channels: &p.channels, Erased: p.Erased.Has, Now: app.Clock}
+	return &waitlist.Service{Store: store, Templates: p.lookup, Members: p.useCases.DoorMembers, Channels: &p.channels, Erased: p.Erased.Has, Now: app.Clock}
 }
 
 // waits reports whether the refusal of a claim for lack of stock is to tell of the waitlist.

@@ -31,13 +31,14 @@ import (
 	"dropbell/adapters/totp"
 	"dropbell/adapters/watermill"
 	"dropbell/app"
+	"dropbell/domain/cart"
 	"dropbell/domain/claim"
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/coupon"
 	"dropbell/domain/coupon/wallet"
 	"dropbell/domain/delivery"
 	"dropbell/domain/delivery/provider"
-	"dropbell/domain/door"
+	"dropbell/domain/draw"
 	"dropbell/domain/event"
 	"dropbell/domain/event/hook"
 	"dropbell/domain/inbox"
@@ -79,7 +80,6 @@ type program struct {
 	drawKeys     app.Draws
 	claims       app.Claims
 	accounts     gate.Accounts
-	doorMembers  *door.Members
 
 	useCases     wiring.UseCases
 	surroundings wiring.Surroundings
@@ -89,6 +89,7 @@ type program struct {
 	claiming     *claim.Service
 	waitlist     *waitlist.Service
 	coupons      *coupon.Service
+	cartOrders   *cart.Orders
 	pictures     *picture.Service
 	hooks        *hook.Service
 	passes       *wallet.Service
@@ -165,6 +166,7 @@ func (p *program) newInbox(texts message.Source) inbox.Store {
 	store := deliverydb.NewInbox(p.DB, postgres.Grouping{Timeout: p.Config.RequestTimeout})
 	p.OnClose(func() error { store.Close(); return nil })
 	store.Texts, store.Track, store.TrackDrop = texts, p.campaignLinks().Addresses(p.Config.PublicURL), p.dropLinks().InMessages(p.Config.PublicURL)
+	store.DrawPage = draw.Page(p.Config.PublicURL)
 	return store
 }
 
@@ -206,13 +208,13 @@ func (p *program) wireUseCases() error {
 		Admit: func(t *template.Template, by user.ID, text string) error {
 			return p.passKeys.Admit(t, by, text, app.Clock())
 		}}
-	p.doorMembers = &door.Members{Store: p.Stores.Doors, Now: app.Clock}
-	doors := claim.Doors{Gate: prefilter, Templates: p.lookup, Members: p.doorMembers, Now: app.Clock}
+	doors := claim.Doors{Gate: prefilter, Templates: p.lookup, Members: p.useCases.DoorMembers, Now: app.Clock}
 	p.claiming = &claim.Service{Gate: count(p.claims.Living(doors), answered), Finders: []claim.Finder{p.claims.Durable, p.claims.Gate}, Owned: p.claims.Durable,
 		Random: rand.Uint64, Waits: p.waits}
 	p.waitlist = p.newWaitlist()
 	payments := couponsdb.NewPayments(p.DB, postgres.Grouping{Observe: p.paymentGroupMetrics(), Timeout: p.Config.RequestTimeout})
 	p.OnClose(func() error { payments.Close(); return nil })
+	p.cartOrders = &cart.Orders{Store: payments, LockFor: p.Config.LockFor, Stored: p.couponStepMetrics()}
 	p.coupons = &coupon.Service{Store: payments, LockFor: p.Config.LockFor, Stored: p.couponStepMetrics()}
 	p.redeemer = &redeemcode.Redeemer{Keys: codeKeys, Batches: p.codeLookup, Marks: redis.NewCodeMarks(p.Redis), Uses: p.Stores.Codes,
 		// The prefilter is not in front of the gate for codes: a used code gets another answer than
@@ -221,6 +223,11 @@ func (p *program) wireUseCases() error {
 		NewID:    func(templateID int64) claim.ID { return claim.NewID(rand.Uint64(), templateID) },
 		Answered: p.redemptionMetrics(), Failed: p.marksFailed()}
 	return nil
+}
+
+// accessCodes binds access codes. The user's door is found anew afterwards.
+func (p *program) accessCodes() *redeemcode.Access {
+	return &redeemcode.Access{Codes: p.redeemer, Store: p.Stores.Codes, Templates: p.lookup, Bound: p.useCases.DoorMembers.Forget}
 }
 
 // wireStaff makes the use cases around staff, passwords and second factors.

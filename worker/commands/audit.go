@@ -200,7 +200,7 @@ func auditWaitlist(ctx context.Context, stores app.Stores, id int64, out io.Writ
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "waitlist: %d joined = %d filled + %d waiting + %d lapsed + %d left + %d skipped\n", s.Joined, s.Filled, s.Waiting, s.Lapsed, s.Left, s.Skipped)
+	fmt.Fprintf(out, "waitlist: %d joined = %d filled + %d waiting (%d of them with an offer) + %d lapsed + %d left + %d skipped\n", s.Joined, s.Filled, s.Waiting, s.Offered, s.Lapsed, s.Left, s.Skipped)
 	if off += s.Difference(); off != 0 {
 		return difference(fmt.Sprintf("the waitlist of template %d is off by %d", id, off))
 	}

@@ -29,6 +29,7 @@ type Deps struct {
 	Stock      couponsdb.Ledgers
 	Tallies    *couponsdb.TallyEvents
 	Filler     *waitlist.Filler
+	Returner   *coupon.Returner
 	Passes     couponsdb.Wallet
 	Reviews    couponsdb.Reviews
 	Wallets    *wallet.Updater

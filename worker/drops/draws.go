@@ -19,7 +19,7 @@ type draws struct {
 
 func newDraws(d Deps) draws {
 	w := draws{d.Draws, d.DrawRows, prometheus.NewGauge(prometheus.GaugeOpts{Name: "dropbell_draw_late_seconds",
-		Help: "How long ago the next step of a draw should have been taken: its close, its seal, the draw after its round, or the coupons of its winners."})}
+		Help: "How long ago the next step of a draw should have been taken: its close, its seal, the draw after its round, the coupons of its winners, or the end of their offers."})}
 	d.Registry.MustRegister(w.late)
 	return w
 }

@@ -15,6 +15,7 @@ import (
 	"dropbell/domain/door"
 	"dropbell/domain/draw"
 	"dropbell/domain/event"
+	"dropbell/domain/export"
 	"dropbell/domain/fault"
 	"dropbell/domain/forecast"
 	"dropbell/domain/live"
@@ -27,7 +28,7 @@ import (
 )
 
 // Deps are the dependencies of the room. All are required except Live, which is nil without
-// APNS_LIVE. The room sets the callbacks of TimerKeeper and Live.
+// APNS_LIVE, and Exports, which is nil without EXPORTS_S3_ENDPOINT. The room sets the callbacks of TimerKeeper and Live.
 type Deps struct {
 	Templates   *template.Service
 	Timers      *reminder.Timers
@@ -36,6 +37,8 @@ type Deps struct {
 	Doors       door.Freezer
 	Draws       *draw.Operator
 	DrawRows    dropsdb.Draws
+	Exports     *export.Exporter
+	ExportRows  dropsdb.Exports
 	Forecaster  *forecast.Forecaster
 	Live        *live.Keeper
 	LiveRows    dropsdb.Live
@@ -50,7 +53,7 @@ type Deps struct {
 
 // Roles returns what worker does for drops.
 func Roles(d Deps) shell.Roles {
-	c, a := newCensus(d), newActivities(d)
+	c, a, x := newCensus(d), newActivities(d), newExports(d)
 	d.TimerKeeper.Armed = func(timers int) {
 		d.Log.Info("timers were queued again: Redis is new, was emptied, or has started anew", "timers", timers)
 	}
@@ -80,7 +83,10 @@ func Roles(d Deps) shell.Roles {
 		Counts:  []shell.Count{{Take: c.recount, Forget: c.forget}, {Take: c.forecast, Forget: func() {}}},
 		Watches: []alert.Watch{{Kind: alert.Balance, Look: c.off}, {Kind: alert.Budget, Look: d.budgets}},
 	}
-	for _, topic := range []string{event.TemplatePublished, event.TemplateMoved, event.TemplateClosed, event.TemplateCancelled} {
+	if d.Exports != nil {
+		r.Loops = append(r.Loops, shell.Loop{Role: shell.House, Name: "exports", Every: exportsEvery, Do: x.run})
+	}
+	for _, topic := range []string{event.TemplatePublished, event.TemplateMoved, event.TemplateChanged, event.TemplateClosed, event.TemplateCancelled} {
 		r.Handlers = append(r.Handlers, shell.On("timers", topic, app.Decoded(func(ctx context.Context, _ string, e event.Template) error {
 			return d.Timers.Schedule(ctx, e.TemplateID)
 		})))

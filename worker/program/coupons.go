@@ -28,6 +28,7 @@ func (p *program) coupons() (d coupons.Deps, err error) {
 		NoticeRuns: p.Stores.Notices, Stock: p.Stores.StockLedgers,
 		Tallies: couponsdb.NewTallyEvents(p.DB), Passes: p.Stores.Wallet, Reviews: p.Stores.Reviews, Queue: p.queue, Registry: p.Registry, Log: p.Log}
 	waitlists := couponsdb.NewWaitlists(p.DB, postgres.Grouping{})
+	d.Returner = &coupon.Returner{Store: p.Stores.CouponSteps}
 	d.Filler = &waitlist.Filler{Store: waitlists, Queue: p.queue}
 	p.OnClose(func() error { d.Tallies.Close(); waitlists.Close(); return nil })
 	if d.Gate, err = p.gate("worker-" + uuid.NewString()); err == nil {

@@ -17,6 +17,7 @@ import (
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
 	"dropbell/domain/delivery/feedback"
+	"dropbell/domain/draw"
 	"dropbell/domain/reminder"
 	"dropbell/domain/testmessage"
 	"dropbell/domain/user"
@@ -55,6 +56,7 @@ func (p *program) delivery() (d workerdelivery.Deps, err error) {
 			OptOutURL: p.optOutURL(), LinkURL: p.linkURL(),
 			DropLinkURL: reminder.NewLinks(p.Config.LinkSecret).InMessages(p.Config.PublicURL),
 			DropPage:    reminder.NewLinks(p.Config.LinkSecret).Page(p.Config.PublicURL),
+			DrawPage:    draw.Page(p.Config.PublicURL),
 			Reference:   p.reference(), Named: p.senders.Named, VerifiedOnly: p.Config.SMS.VerifiedOnly,
 			// Guards are asked about the recipients of batches right before sending.
 			Guards: map[delivery.Kind]delivery.Guard{

@@ -5,8 +5,10 @@ import (
 
 	"dropbell/adapters/config"
 	"dropbell/adapters/push/apns"
+	"dropbell/adapters/s3"
 	"dropbell/app"
 	"dropbell/domain/door"
+	"dropbell/domain/export"
 	"dropbell/domain/live"
 	"dropbell/domain/reminder"
 	"dropbell/domain/template"
@@ -30,8 +32,15 @@ func (p *program) drops() (drops.Deps, error) {
 		Announcer:   &reminder.Announcer{Store: p.Stores.Announcements, Queue: p.queue, Now: app.Clock, LeaseFor: 10 * time.Second},
 		Doors:       door.Freezer{Store: p.Stores.Doors, Now: app.Clock},
 		Forecaster:  p.Forecaster(), LiveRows: p.Stores.Live, Boards: p.Stores.Boards, Budgets: p.Stores.Budgets, Bookings: p.Stores.Counters,
-		Draws: p.DrawOperator(p.draws, p.claims.All()), DrawRows: p.Stores.Draws, Queue: p.queue, Registry: p.Registry, Log: p.Log}
+		Draws: p.DrawOperator(p.draws, p.claims.All()), DrawRows: p.Stores.Draws, ExportRows: p.Stores.Exports, Queue: p.queue, Registry: p.Registry, Log: p.Log}
 	cfg := p.Config
+	if cfg.Exports.Endpoint != "" {
+		files, err := s3.New(s3.Config(cfg.Exports))
+		if err != nil {
+			return d, config.Mistake{Err: err}
+		}
+		d.Exports = &export.Exporter{Store: p.Stores.Exports, Files: files}
+	}
 	if !cfg.APNSLive {
 		return d, nil
 	}

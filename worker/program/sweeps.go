@@ -15,7 +15,7 @@ import (
 // questions is answered with yes.
 var sweepsWait = map[string][]postgres.Question{
 	"sweep":            {dropsdb.SlotsWait, dropsdb.AnnouncementsWait, deliverydb.BatchesWait, campaignsdb.CampaignsWait, dropsdb.TemplatesWait},
-	"doors":            {audiencedb.DoorsWait},
+	"doors":            {audiencedb.DoorsWait, audiencedb.DoorSharesWait},
 	"draws":            {dropsdb.DrawsWait},
 	"test messages":    {deliverydb.ChannelTestsWait},
 	"phone codes":      {audiencedb.VerificationsWait},

@@ -95,6 +95,9 @@ func (h *Hooks) handlers() (list []shell.Handler) {
 	handle(event.EntriesListed, app.Decoded(func(ctx context.Context, id string, e event.EntryList) error {
 		return h.store1(ctx, id, hook.OfEntries(e)...)
 	}))
+	handle(event.WaitersListed, app.Decoded(func(ctx context.Context, id string, e event.WaiterList) error {
+		return h.store1(ctx, id, hook.OfWaiters(e)...)
+	}))
 	handle(event.CampaignChanged, app.Decoded(func(ctx context.Context, id string, e event.Campaign) error {
 		if e.State != "finished" || !h.wants.Any(ctx, hook.CampaignFinished) {
 			return nil

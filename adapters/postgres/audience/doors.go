@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
@@ -13,6 +14,7 @@ import (
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/door"
 	"dropbell/domain/segment"
+	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 )
@@ -25,10 +27,11 @@ func NewDoors(db *pg.DB) Doors { return Doors{db} }
 
 // judgeDoors returns the doors of template $1 with what user $2, whose ids share chunk $3, means for
 // each: whether the frozen members and the list have the user is in their bitmaps; late says that the
-// user may have been added after the members were cut. A transaction that adds a user can end a while
+// user may have been added after the members were cut, code that the user has an access code of the drop. A transaction that adds a user can end a while
 // after the instant at which the user was created.
 const judgeDoors = `
-select d.who, d.frozen_at is not null as frozen, s.rule, m.members, l.members, coalesce(u.created_at > d.cut_at - interval '1 minute', false) as late
+select d.who, d.frozen_at is not null as frozen, s.rule, m.members, l.members, coalesce(u.created_at > d.cut_at - interval '1 minute', false) as late,
+	d.who = 'codes' and exists (select from door_codes c where c.template_id = $1 and c.user_id = $2) as code
 from doors d left join segments s on s.id = d.segment_id left join users u on u.id = $2
 left join door_members m on m.template_id = d.template_id and m.place = d.place and m.chunk = $3 and d.frozen_at is not null
 left join segment_members l on l.segment_id = d.segment_id and l.chunk = $3 and d.who = 'list' and d.frozen_at is null
@@ -45,10 +48,10 @@ func (s Doors) Judge(ctx context.Context, templateID int64, by user.ID) (int, er
 	var cases strings.Builder
 	args := []any{by}
 	var who template.Who
-	var frozen, late bool
+	var frozen, late, code bool
 	var rule *segment.Rule
 	var members, list []byte
-	_, err = pgx.ForEachRow(rows, []any{&who, &frozen, &rule, &members, &list, &late}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&who, &frozen, &rule, &members, &list, &late, &code}, func() error {
 		place++
 		if certain > 0 {
 			return nil
@@ -60,7 +63,7 @@ func (s Doors) Judge(ctx context.Context, templateID int64, by user.ID) (int, er
 		switch {
 		case err != nil:
 			return err
-		case in || who == template.ToAll:
+		case in || code || who == template.ToAll:
 			certain = place
 		case who == template.ToSegment && rule != nil && (!frozen || late):
 			f := compile(*rule, args...)
@@ -127,6 +130,31 @@ func noDoors(ctx context.Context, tx pgx.Tx, segmentID int64) error {
 		return err
 	}
 	return segment.ErrInUse.Because("a door of the drop “%s” uses it; wait until the drop is over, or change its doors", drop)
+}
+
+// doorsChange records, for each published drop with a door of the segment that is not frozen, that members of the door
+// change by the action of e.
+func doorsChange(ctx context.Context, tx pgx.Tx, segmentID int64, e staff.Entry) error {
+	rows, err := tx.Query(ctx, `select t.id, t.shop_number, d.name from doors d join templates t on t.id = d.template_id
+		where d.segment_id = $1 and d.frozen_at is null and t.state in ('published', 'paused') and t.closes_at > clock_timestamp() order by t.id, d.place`, segmentID)
+	if err != nil {
+		return err
+	}
+	type changed struct {
+		id, shop int64
+		door     string
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c changed, err error) { return c, row.Scan(&c.id, &c.shop, &c.door) })
+	if err != nil {
+		return err
+	}
+	for _, c := range list {
+		if err := pg.InsertAudit(ctx, tx, staff.Entry{Actor: e.Actor, Action: "template.door_members", ObjectKind: "template", ObjectID: strconv.FormatInt(c.id, 10), ShopNumber: c.shop,
+			Reason: e.Reason, After: map[string]string{"door": c.door, "segment": strconv.FormatInt(segmentID, 10), "by": e.Action}}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // leaveDoors takes the user out of the members of every door.

@@ -24,9 +24,12 @@ const freezeWindow = 100_000
 // allCut is cut_to of a door whose members are all cut.
 const allCut = math.MaxInt64
 
-// dueDoors selects doors that open within [template.FreezeBefore] and are not frozen. It reads the templates of
+// dueDoors selects doors that open within [template.FreezeBefore] and are not frozen. The doors of a draw open with its
+// entries; if these are taken from the publication on, each user is judged at the entry. It reads the templates of
 // these doors alone, however many templates there are.
-const dueDoors = ` from doors d cross join lateral (select state, opens_at from templates where id = d.template_id limit 1) t
+const dueDoors = ` from doors d cross join lateral (
+	select state, case when opening_mode = 'first_come' then opens_at when entry_minutes > 0 then opens_at - make_interval(mins => entry_minutes) end as opens_at
+	from templates where id = d.template_id limit 1) t
 where d.frozen_at is null and t.state in ('published', 'paused')
 	and t.opens_at - make_interval(mins => d.lead_minutes) <= statement_timestamp() + interval '60 seconds'`
 
@@ -77,8 +80,12 @@ func (d *dueDoor) cut(ctx context.Context, tx pgx.Tx) error {
 				select $1, $2, chunk, members, count from segment_members where segment_id = $3 returning count)
 			select coalesce(sum(count), 0) from copied`, d.template, d.place, d.segment).Scan(&added)
 		d.cutTo = allCut
-	case template.ToSegment:
-		added, last, err = d.cutRule(ctx, tx)
+	case template.ToSegment, template.ToCodes:
+		if d.who == template.ToCodes {
+			added, last, err = d.cutCodes(ctx, tx)
+		} else {
+			added, last, err = d.cutRule(ctx, tx)
+		}
 		if d.cutTo = int64(last); last == 0 {
 			d.cutTo = allCut
 		}
@@ -103,6 +110,22 @@ func (d *dueDoor) cutRule(ctx context.Context, tx pgx.Tx) (added int64, last use
 	if err != nil {
 		return 0, 0, err
 	}
+	return int64(len(found)), last, d.store(ctx, tx, found)
+}
+
+// cutCodes stores the next users who have entered an access code.
+func (d *dueDoor) cutCodes(ctx context.Context, tx pgx.Tx) (added int64, last user.ID, err error) {
+	var found []user.ID
+	err = tx.QueryRow(ctx, `select coalesce(array_agg(user_id), '{}'), coalesce(max(user_id), 0) from (
+		select user_id from door_codes where template_id = $1 and user_id > $2 order by user_id limit $3) c`, d.template, d.cutTo, freezeWindow).Scan(&found, &last)
+	if err != nil {
+		return 0, 0, err
+	}
+	return int64(len(found)), last, d.store(ctx, tx, found)
+}
+
+// store adds the users to the members of the door.
+func (d *dueDoor) store(ctx context.Context, tx pgx.Tx, found []user.ID) error {
 	chunks := map[int64]*roaring64.Bitmap{}
 	for _, id := range found {
 		chunk := int64(id) >> chunkBits
@@ -123,17 +146,17 @@ func (d *dueDoor) cutRule(ctx context.Context, tx pgx.Tx) (added int64, last use
 			}
 		}
 		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
-			return 0, 0, err
+			return err
 		}
 		fresh.RunOptimize()
 		if raw, err = fresh.ToBytes(); err != nil {
-			return 0, 0, err
+			return err
 		}
 		b.Queue(`insert into door_members (template_id, place, chunk, members, count) values ($1, $2, $3, $4, $5)
 			on conflict (template_id, place, chunk) do update set members = excluded.members, count = excluded.count`,
 			d.template, d.place, chunk, raw, fresh.GetCardinality())
 	}
-	return int64(len(found)), last, tx.SendBatch(ctx, b).Close()
+	return tx.SendBatch(ctx, b).Close()
 }
 
 // membersAfter returns the members among the next users, and the last of these users, 0 = there are none.

@@ -2,6 +2,8 @@ package audience_test
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -68,8 +70,30 @@ func TestMembersOfDoors(t *testing.T) {
 				t.Errorf("%s user %d comes through door %d, want %d", when, id, got, place)
 			}
 		}
+		users := slices.Sorted(maps.Keys(want))
+		places, err := doors.Places(t.Context(), drop.ID, users)
+		w.Must(err)
+		for i, id := range users {
+			if int(places[i]) != want[id] {
+				t.Errorf("%s user %d among many comes through door %d, want %d", when, id, places[i], want[id])
+			}
+		}
 	}
 	judge("before the freeze")
+	for range 2 { // the second time nothing changes
+		gold.Name = "Gold members"
+		gold, err = segments.SaveSegment(t.Context(), gold, pgtest.AboutSegment("segment.edit"))
+		w.Must(err)
+	}
+	if n := w.Number(`select count(*) from audit where action = 'template.door_members'`); n != 0 {
+		t.Errorf("%d changes of members by a new name", n)
+	}
+	gold.Rule = segment.Rule{Match: segment.Any, Rules: []segment.Rule{gold.Rule, tier("platinum")}}
+	gold, err = segments.SaveSegment(t.Context(), gold, pgtest.AboutSegment("segment.edit"))
+	w.Must(err)
+	if n := w.Number(`select count(*) from audit where action = 'template.door_members' and object_id = $1::bigint::text`, drop.ID); n != 1 {
+		t.Errorf("%d changes of members are in the audit log, want 1", n)
+	}
 	var both sync.WaitGroup
 	for range 2 {
 		both.Go(func() {
@@ -163,5 +187,59 @@ func TestABaseForShares(t *testing.T) {
 				t.Errorf("read as %s: %+v", strconv.FormatInt(now.ID, 10), now.Doors)
 			}
 		})
+	}
+}
+
+// TestADoorForAccessCodes: users with a code come through it, before and after it is frozen, and the parts of reservations
+// and coupons that users of each door have are estimated.
+func TestADoorForAccessCodes(t *testing.T) {
+	w := newFixture(t)
+	doors := audiencedb.NewDoors(w.DB)
+	drop := w.Published(time.Hour + 30*time.Second)
+	drop.Doors = []template.Door{{Name: "Invited", Who: template.ToCodes, LeadMinutes: 60}, {Name: "Everybody", Who: template.ToAll}}
+	drop, err := w.Templates.SaveDoors(t.Context(), drop, nil, staff.Entry{Actor: staff.System(), Action: "template.doors", ObjectKind: "template"})
+	w.Must(err)
+	bind := func(id user.ID) {
+		w.Exec(`insert into door_codes (serial, template_id, batch_id, user_id) values ($1, $2, 1, $1)`, id, drop.ID)
+	}
+	for id := range user.ID(30) {
+		bind(1 + id)
+		w.Exec(`insert into reservations (template_id, user_id, slots) values ($1, $2, 1)`, drop.ID, 1+2*id)
+	}
+	check := func(id user.ID, want int) {
+		t.Helper()
+		one, err := doors.Judge(t.Context(), drop.ID, id)
+		w.Must(err)
+		many, err := doors.Places(t.Context(), drop.ID, []user.ID{id})
+		w.Must(err)
+		if one != want || int(many[0]) != want {
+			t.Errorf("user %d comes through door %d, among many %d, want %d", id, one, many[0], want)
+		}
+	}
+	check(1, 1)
+	check(31, 2)
+	for more := true; more; {
+		more, err = doors.FreezeNext(t.Context())
+		w.Must(err)
+	}
+	if n := w.Number(`select members from doors where place = 1 and frozen_at is not null`); n != 30 {
+		t.Errorf("%d members are frozen", n)
+	}
+	bind(40)
+	check(1, 1)
+	check(40, 1)
+	check(41, 2)
+	for range 2 { // the second time no drop is to be estimated
+		for more := true; more; {
+			more, err = doors.CountNext(t.Context())
+			w.Must(err)
+		}
+	}
+	// 15 of 30 have a code.
+	if n := w.Number(`select booked_share * 10000 + coalesce(claimed_share, 7) from doors where place = 1`); n != 500*10000+7 {
+		t.Errorf("shares %d", n)
+	}
+	if n := w.Number(`select booked_by($1, 2::smallint, 101)`, drop.ID); n != 51 {
+		t.Errorf("%d of 101 bookings are by users of the second door", n)
 	}
 }

@@ -67,6 +67,15 @@ func (s Segments) SaveSegment(ctx context.Context, g segment.Segment, e staff.En
 		return g, err
 	}
 	return s.saved(ctx, e, func(tx pgx.Tx) (segment.Segment, error) {
+		var changes bool
+		if err := tx.QueryRow(ctx, `select coalesce((select rule <> $2::jsonb from segments where id = $1), false)`, g.ID, rule).Scan(&changes); err != nil {
+			return g, err
+		}
+		if changes {
+			if err := doorsChange(ctx, tx, g.ID, e); err != nil {
+				return g, err
+			}
+		}
 		after, err := pg.OneSegment(ctx, tx, `update segments set name = $3, version = version + 1, updated_at = now(),
 				members = case when rule = $4::jsonb then members end, counted_at = case when rule = $4::jsonb then counted_at end, rule = $4
 			where id = $1 and version = $2 returning `+pg.SegmentColumns, g.ID, g.Version, g.Name, rule)
@@ -211,6 +220,9 @@ func heldList(ctx context.Context, tx pgx.Tx, id int64) (segment.Segment, error)
 func (s Segments) FillList(ctx context.Context, id int64, j job.Job, requestKey string, e staff.Entry) (started job.Job, err error) {
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		if _, err := heldList(ctx, tx, id); err != nil {
+			return err
+		}
+		if err := doorsChange(ctx, tx, id, e); err != nil {
 			return err
 		}
 		started, err = pg.StartJob(ctx, tx, j, requestKey, e)

@@ -162,16 +162,18 @@ var ofUser = []string{
 	`delete from former_reservations where user_id = $1`,
 	// Entries count as left. The sealed list names nobody and stays.
 	`with gone as (delete from draw_entries where user_id = $1 returning template_id, state), less as (
-		update draws d set won = d.won - (g.state = 'won')::int, struck = d.struck - (g.state = 'struck')::int from gone g where d.template_id = g.template_id and g.state <> 'entered')
+		update draws d set won = d.won - (g.state = 'won')::int, struck = d.struck - (g.state = 'struck')::int, lapsed = d.lapsed - (g.state = 'lapsed')::int from gone g where d.template_id = g.template_id and g.state <> 'entered')
 	insert into draw_counts as c (template_id, shard, departed) select template_id, 0, 1 from gone
 	on conflict (template_id, shard) do update set departed = c.departed + 1`,
 	`delete from inbox_reads where user_id = $1`,
 	`delete from door_tests where user_id = $1`,
+	`update door_codes set user_id = null where user_id = $1`, // the code stays used
 	// The signs of claims of the last 30 days. The figures of reviews stay.
 	`delete from claim_signs s using (select distinct template_id from coupons where user_id = $1) c where s.template_id = c.template_id and s.user_id = $1`,
 	`update review_coupons set appeal = '' where user_id = $1 and appeal <> ''`,
 	`delete from checked_rows where user_id = $1`,
 	`update orders set user_id = null where user_id = $1`,
+	`update coupon_orders set user_id = null where user_id = $1`,
 	// With the devices that registered for them.
 	`delete from wallet_passes where user_id = $1`,
 	`delete from phone_verifications where user_id = $1`,

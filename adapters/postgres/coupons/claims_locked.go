@@ -18,7 +18,7 @@ import (
 // slots only take a key share lock, which does not conflict with this lock.
 const lockTemplates = `select ` + termColumns + ` from templates t where id = any($1) order by id for no key update`
 
-const termColumns = `id, version, state, obtain, stock, issued, held, waitlist, per_user_limit, opens_at, closes_at, valid_until, valid_hours, ended_at, opening_mode, door_base, ` + pg.DoorsOf
+const termColumns = `id, version, state, obtain, stock, issued, held, waitlist, per_user_limit, opens_at, closes_at, valid_until, valid_hours, ended_at, opening_mode, accept_minutes, door_base, ` + pg.DoorsOf
 
 const loadCounts = `
 select c.template_id, c.user_id, c.issued from unnest($1::bigint[], $2::bigint[]) as a (template_id, user_id)
@@ -120,7 +120,7 @@ func readTerms(d *claim.Decider, rows pgx.Rows) error {
 	for rows.Next() {
 		var t template.Template
 		err := rows.Scan(&t.ID, &t.Version, &t.Stored, &t.Obtain, &t.Stock, &t.Issued, &t.Held, &t.Waitlist, &t.PerUserLimit, &t.OpensAt, &t.ClosesAt,
-			&t.ValidUntil, &t.ValidHours, &t.EndedAt, &t.OpeningMode, &t.DoorBase, &t.Doors)
+			&t.ValidUntil, &t.ValidHours, &t.EndedAt, &t.OpeningMode, &t.AcceptMinutes, &t.DoorBase, &t.Doors)
 		if err != nil {
 			return err
 		}

@@ -144,7 +144,7 @@ func (s Codes) CreateBatch(ctx context.Context, n redeemcode.NewBatch, start fun
 // code and has not ended. A repetition of the request waits for the same lock.
 func stillSellable(ctx context.Context, tx pgx.Tx, templateID int64) error {
 	var byCode, live bool
-	err := tx.QueryRow(ctx, `select obtain = 'code', state in ('draft', 'published', 'paused') and `+pg.TemplateEndsAt+` > clock_timestamp()
+	err := tx.QueryRow(ctx, `select obtain = 'code' or exists (select from doors d where d.template_id = t.id and d.who = 'codes'), state in ('draft', 'published', 'paused') and `+pg.TemplateEndsAt+` > clock_timestamp()
 		from templates t where id = $1 for no key update`, templateID).Scan(&byCode, &live)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
@@ -229,10 +229,11 @@ func announceCodes(ctx context.Context, tx pgx.Tx, b redeemcode.Batch) error {
 	return pg.Announce(ctx, tx, event.CodesChanged, event.Codes{BatchID: b.ID, TemplateID: b.TemplateID, State: string(b.State)})
 }
 
-// UseOf returns the coupon that was issued for the code of a serial number.
+// UseOf returns the coupon that was issued for the code of a serial number, or the user of an access code.
 func (s Codes) UseOf(ctx context.Context, serial redeemcode.Serial) (u redeemcode.Use, used bool, err error) {
-	err = s.Pool.QueryRow(ctx, `select user_id, id, issued_at from coupons where origin = 'code' and origin_key = $1`,
-		strconv.FormatInt(int64(serial), 10)).Scan(&u.UserID, &u.CouponID, &u.At)
+	err = s.Pool.QueryRow(ctx, `select user_id, id, issued_at from coupons where origin = 'code' and origin_key = $1
+		union all select coalesce(user_id, 0), 0, at from door_codes where serial = $2`,
+		strconv.FormatInt(int64(serial), 10), int64(serial)).Scan(&u.UserID, &u.CouponID, &u.At)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return u, false, nil
 	}

@@ -22,7 +22,7 @@ const changeJSON = `concat('{"coupon_id":"', c.id, '","template_id":"', c.templa
 // movesSQL returns the id and the new columns of each coupon that was moved. A coupon whose
 // version is not the version in @versions is left as it is and not returned. For all coupons
 // together it stores the log and one event of the changes of state, of which there are at most
-// [event.MaxCouponChanges]. A new lock
+// [event.MaxCouponChanges]. Coupons in @returning are noted for their return to the stock. A new lock
 // (@locking) requires a valid coupon; if the statement waited for a concurrent step, the clock
 // is read again after the wait. It also logs refused steps, each once. The condition on @ids
 // keeps a plan from reading the whole table: all joins are hash joins, for the rows of the
@@ -48,6 +48,9 @@ with m as (
         with ordinality as o (coupon_id, order_id, step, from_state, to_state, order_amount, eligible, discount, actor, reason, i) join c on c.id = o.coupon_id
     order by o.i
     returning id, coupon_id, order_id, step, from_state, to_state, order_amount, discount, at
+), returning as (
+    insert into coupon_returns (coupon_id, template_id, due_at, refunded) select c.id, c.template_id, clock_timestamp(), true from c
+    where c.id = any(@returning::bigint[]) on conflict (coupon_id) do update set due_at = excluded.due_at, refunded = true
 ), refused as (
     insert into coupon_operations (coupon_id, order_id, step, outcome, from_state, to_state, actor)
     select * from unnest(@no_coupons::bigint[], @no_orders::text[], @no_steps::text[], @no_outcomes::text[], @no_from::text[], @no_to::text[], @no_actors::text[])
@@ -73,13 +76,18 @@ func movesArgs(ctx context.Context, moves []coupon.Move, refused []coupon.Operat
 	ids, versions, locking, jobs, discounts := make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
 	states, orders, toStock := make([]string, n), make([]string, n), make([]bool, n)
 	var ops []coupon.Operation
+	returning := []int64{}
 	for i, m := range moves {
+		if m.Returns {
+			returning = append(returning, m.From.ID)
+		}
 		ids[i], versions[i], locking[i], jobs[i] = m.From.ID, m.From.Version, m.LockFor.Microseconds(), m.Job
 		states[i], orders[i], discounts[i], toStock[i] = string(m.To.State), m.To.OrderID, int64(m.To.Discount), m.ToStock
 		ops = append(ops, m.Ops...)
 	}
 	args := operationArgs(ops)
 	args["ids"], args["versions"], args["states"], args["orders"], args["discounts"] = ids, versions, states, orders, discounts
+	args["returning"] = returning
 	args["locking"], args["to_stock"], args["jobs"] = locking, toStock, jobs
 	args["topic"], args["trace"] = event.CouponsChanged, pg.TraceOf(ctx)
 	addRefused(args, refused)

@@ -30,8 +30,13 @@ var (
 // of one id in the order of ids, so that it takes no other index than the primary key. A plan
 // that was made while the tables were empty would otherwise read all coupons or a whole index.
 var casesSQL = `
-select a.i, ` + ownedColumns + `, ` + ruleColumns + `, t.shop_number, clock_timestamp(), o.steps, o.outcomes, o.amounts, o.eligible
-from unnest($1::bigint[], $2::text[]) with ordinality a (id, order_id, i),
+select a.i, ` + caseColumns + `
+from unnest($1::bigint[], $2::text[]) with ordinality a (id, order_id, i), ` + casesOfPairs
+
+var caseColumns = ownedColumns + `, ` + ruleColumns + `, t.shop_number, clock_timestamp(), o.steps, o.outcomes, o.amounts, o.eligible`
+
+// casesOfPairs joins the rows a (id, order_id) with their coupons, templates and logs.
+const casesOfPairs = `
     lateral (select * from coupons where id between a.id and a.id order by id limit 1) c,
     lateral (select * from templates where id between c.template_id and c.template_id order by id limit 1) t,
     lateral (select coalesce(array_agg(o.step), '{}') as steps, coalesce(array_agg(o.outcome), '{}') as outcomes,
@@ -57,25 +62,33 @@ func readCases(rows pgx.Rows, into []*coupon.Case) error {
 	defer rows.Close()
 	for rows.Next() {
 		var place int
-		var steps, outcomes []string
-		var amounts, eligible []int64
 		c := &coupon.Case{}
-		fields := append([]any{&place}, pg.RowPlaces(&c.Coupon)...)
-		fields = append(fields, pg.RowPlaces(&c.Rule)...)
-		if err := rows.Scan(append(fields, &c.ShopNumber, &c.Now, &steps, &outcomes, &amounts, &eligible)...); err != nil {
+		if err := scanCase(rows, c, &place); err != nil {
 			return err
-		}
-		for i, step := range steps {
-			if outcomes[i] != coupon.Done {
-				c.Refusals = append(c.Refusals, coupon.Refusal{Step: coupon.Step(step), Outcome: outcomes[i]})
-				continue
-			}
-			c.History = append(c.History, coupon.Operation{CouponID: c.Coupon.ID, Step: coupon.Step(step), Outcome: coupon.Done,
-				OrderAmount: money.Amount(amounts[i]), Eligible: money.Amount(eligible[i])})
 		}
 		into[place-1] = c
 	}
 	return rows.Err()
+}
+
+// scanCase reads the columns before, and then those of a case, from the row.
+func scanCase(rows pgx.Rows, c *coupon.Case, before ...any) error {
+	var steps, outcomes []string
+	var amounts, eligible []int64
+	fields := append(before, pg.RowPlaces(&c.Coupon)...)
+	fields = append(fields, pg.RowPlaces(&c.Rule)...)
+	if err := rows.Scan(append(fields, &c.ShopNumber, &c.Now, &steps, &outcomes, &amounts, &eligible)...); err != nil {
+		return err
+	}
+	for i, step := range steps {
+		if outcomes[i] != coupon.Done {
+			c.Refusals = append(c.Refusals, coupon.Refusal{Step: coupon.Step(step), Outcome: outcomes[i]})
+			continue
+		}
+		c.History = append(c.History, coupon.Operation{CouponID: c.Coupon.ID, Step: coupon.Step(step), Outcome: coupon.Done,
+			OrderAmount: money.Amount(amounts[i]), Eligible: money.Amount(eligible[i])})
+	}
+	return nil
 }
 
 // Save stores the move of staff or a job; see [coupon.AdminStore].
@@ -105,7 +118,7 @@ func (s CouponSteps) Save(ctx context.Context, m coupon.Move) (c coupon.Coupon, 
 			}
 		}
 		if m.ToStock {
-			if err := returnToStock(ctx, tx, m.From.TemplateID); err != nil {
+			if err := returnToStock(ctx, tx, m.From.TemplateID, 1); err != nil {
 				return err
 			}
 		}

@@ -2,6 +2,8 @@ package coupons
 
 import (
 	"context"
+	"fmt"
+	"strconv"
 
 	"github.com/jackc/pgx/v5"
 
@@ -26,7 +28,7 @@ var couponStep = map[coupon.Step]reminder.StepKind{
 // of the user's wait. A
 // coupon that was given back after its expiry has expired as well. A release that arrived
 // before its lock changed nothing.
-const couponStepsSQL = `
+var couponStepsSQL = `
 with mine as (
 	select id, issued_at, origin from coupons where user_id = $1 and template_id = $2 order by id limit 1000
 ), done as (
@@ -44,7 +46,11 @@ union all
 select 0, due_at, case status when 0 then 'notice' else 'missed' end, reason, '', '', 0, 2 from notices n
 where user_id = $1 and template_id = $2 and run_id is null and (status <> 0 or ` + liveSQL + `)
 union all
-select 0, joined_at, 'waiting', '', '', '', 0, 3 from waiters where user_id = $1 and template_id = $2
+select 0, joined_at, 'waiting', case when state = 'waiting' then ` + aheadSQL + `::text else '' end, '', '', 0, 3 from waiters w where user_id = $1 and template_id = $2
+union all
+select 0, offered_at, 'offered', '', '', '', 0, 4 from waiters where user_id = $1 and template_id = $2 and offered_at is not null
+union all
+select 0, lapsed_at, 'lapsed', '', '', '', 0, 4 from waiters where user_id = $1 and template_id = $2 and lapsed_at is not null
 union all
 select 0, changed_at, state, reason, '', '', 0, 4 from waiters where user_id = $1 and template_id = $2 and state in ('left', 'skipped')
 order by 1, op, part`
@@ -57,9 +63,13 @@ const (
 	appealed coupon.Step = "appeal"
 )
 
+// aheadSQL counts the users before user w of a waitlist, up to [waitlist.MaxAhead].
+var aheadSQL = fmt.Sprintf(`(select count(*) from (select from waiters b where b.template_id = w.template_id and b.state = 'waiting'
+    and (b.rank, b.joined_at, b.user_id) < (w.rank, w.joined_at, w.user_id) limit %d) a)`, waitlist.MaxAhead)
+
 // waitStep maps what [couponStepsSQL] tells of the waitlist to the timeline's words.
 var waitStep = map[coupon.Step]reminder.StepKind{coupon.Step(waitlist.Waiting): reminder.StepWaiting, coupon.Step(waitlist.Left): reminder.StepLeftWaitlist,
-	coupon.Step(waitlist.Skipped): reminder.StepSkipped}
+	coupon.Step(waitlist.Skipped): reminder.StepSkipped, coupon.Step(waitlist.Offered): reminder.StepOffered, coupon.Step(waitlist.Lapsed): reminder.StepLapsed}
 
 // Timeline returns when and how the user got coupons of the template, and the later steps of
 // each coupon.
@@ -84,6 +94,9 @@ func (s CouponSteps) Timeline(ctx context.Context, by user.ID, templateID int64)
 			line.Kind = couponStep[step]
 			if kind, waits := waitStep[step]; waits {
 				line.Kind = kind
+			}
+			if n, err := strconv.ParseInt(line.Reason, 10, 64); err == nil && line.Kind == reminder.StepWaiting {
+				line.Reason = string(waitlist.AheadOf(n))
 			}
 		}
 		return line, err

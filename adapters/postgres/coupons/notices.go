@@ -83,7 +83,8 @@ func (s Notices) FreshCoupons(ctx context.Context, limit int) (list []coupon.Fre
 	return list, from, to, pg.Translate(err)
 }
 
-// StoreNotices stores a plan and moves the cursor; see [coupon.NoticeStore].
+// StoreNotices stores a plan and moves the cursor; see [coupon.NoticeStore]. With the cursor it notes which of the
+// coupons return to the stock unless they are used in time.
 func (s Notices) StoreNotices(ctx context.Context, from, to int64, plan []coupon.Notice) error {
 	n := len(plan)
 	users, templates, days := make([]int64, n), make([]int64, n), make([]int16, n)
@@ -96,6 +97,9 @@ func (s Notices) StoreNotices(ctx context.Context, from, to int64, plan []coupon
 		tag, err := tx.Exec(ctx, `update notice_cursor set planned_to = $2 where planned_to = $1`, from, to)
 		if err == nil && tag.RowsAffected() == 0 {
 			return coupon.ErrRaced
+		}
+		if err == nil {
+			_, err = tx.Exec(ctx, planReturns, from, to)
 		}
 		if err != nil || n == 0 {
 			return err

@@ -2,12 +2,14 @@ package coupons
 
 import (
 	"context"
+	"hash/fnv"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/cart"
 	"dropbell/domain/coupon"
 	"dropbell/killpoint"
 )
@@ -17,16 +19,33 @@ import (
 // step of each coupon; further steps of the coupon wait for the next group.
 type Payments struct {
 	CouponSteps
-	groups *pg.Committer[int64, coupon.Request, attempt]
+	groups *pg.Committer[int64, payment, attempt]
 	// heldUntil is until when groups skip coupons that other transactions have locked, in
 	// nanoseconds of the Unix epoch. Before, they wait for such coupons for a moment.
 	heldUntil atomic.Int64
 }
 
+// payment is one request of a group: a step of a coupon, or of an order with several coupons.
+type payment struct {
+	coupon.Request
+	order *cart.Request
+}
+
+// key is equal for requests that cannot share a group. It is not positive for orders.
+func (p payment) key() int64 {
+	if p.order == nil {
+		return p.CouponID
+	}
+	h := fnv.New64a()
+	h.Write([]byte(p.order.OrderID))
+	return -int64(h.Sum64() >> 1)
+}
+
 // attempt is the result of one request of a group.
 type attempt struct {
 	coupon.Taken
-	err error
+	order cart.Taken
+	err   error
 	// raced says that the coupon changed between the read and the write, or is locked: the
 	// request is decided again.
 	raced bool
@@ -56,7 +75,7 @@ func NewPayments(db *pg.DB, g pg.Grouping) *Payments {
 	}
 	cfg := g.Config(db)
 	cfg.Name = "payment"
-	s.groups = pg.NewCommitter(cfg, func(r coupon.Request) int64 { return r.CouponID }, s.takeGroup)
+	s.groups = pg.NewCommitter(cfg, payment.key, s.takePayments)
 	return s
 }
 
@@ -65,19 +84,42 @@ func (s *Payments) Close() { s.groups.Close() }
 
 // Take decides the request together with the other requests that arrive; see [coupon.Store].
 func (s *Payments) Take(ctx context.Context, r coupon.Request) (coupon.Taken, error) {
+	a, err := s.take(ctx, payment{Request: r})
+	return a.Taken, err
+}
+
+// TakeOrder decides the request together with the other requests that arrive; see [cart.OrderStore].
+func (s *Payments) TakeOrder(ctx context.Context, r cart.Request) (cart.Taken, error) {
+	a, err := s.take(ctx, payment{order: &r})
+	return a.order, err
+}
+
+func (s *Payments) take(ctx context.Context, p payment) (attempt, error) {
 	for turn := range coupon.Turns {
 		if err := waitForTurn(ctx, turn); err != nil {
-			return coupon.Taken{}, err
+			return attempt{}, err
 		}
-		a, err := s.groups.Do(ctx, r)
+		a, err := s.groups.Do(ctx, p)
 		if err != nil {
-			return coupon.Taken{}, err
+			return attempt{}, err
 		}
 		if !a.raced {
-			return a.Taken, a.err
+			return a, a.err
 		}
 	}
-	return coupon.Taken{}, coupon.ErrBusy
+	return attempt{}, coupon.ErrBusy
+}
+
+// takePayments takes a group of requests.
+func (s *Payments) takePayments(ctx context.Context, group []payment) ([]attempt, error) {
+	steps := make([]coupon.Request, len(group))
+	for i, p := range group {
+		if p.order != nil {
+			return s.takeWithOrders(ctx, group)
+		}
+		steps[i] = p.Request
+	}
+	return s.takeGroup(ctx, steps)
 }
 
 // waitForTurn pauses before a late turn of a request. Nothing of the request is stored yet.
@@ -126,7 +168,12 @@ func (s *Payments) takeGroup(ctx context.Context, group []coupon.Request) ([]att
 	if len(moves) == 0 && len(refused) == 0 {
 		return attempts, nil
 	}
-	moved, done, err := s.store(ctx, moves, refused)
+	var moved []coupon.Coupon
+	var done []bool
+	err = s.patiently(ctx, func(ctx context.Context, skips bool) error {
+		moved, done, err = s.store(ctx, moves, refused, skips)
+		return err
+	})
 	if len(group) == 1 && pg.Violates(err, "coupon_operations_coupon_id_order_id_step_outcome_key") {
 		attempts[0].raced = true
 		return attempts, nil
@@ -151,26 +198,34 @@ func (s *Payments) cases(ctx context.Context, group []coupon.Request) ([]*coupon
 }
 
 // store stores the decisions and returns the coupons after their moves. done says which moves
-// were stored: a coupon that changed meanwhile, or is locked, is not moved.
-func (s *Payments) store(ctx context.Context, moves []coupon.Move, refused []coupon.Operation) (moved []coupon.Coupon, done []bool, err error) {
-	write := func(ctx context.Context, sql string) error {
-		moved = make([]coupon.Coupon, len(moves))
-		for i, m := range moves {
-			moved[i] = m.To
-		}
-		return killpoint.Around("coupons.step", func() error {
-			return s.PlannedByHash(ctx, sql, []any{movesArgs(ctx, moves, refused)}, func(rows pgx.Rows) (err error) {
-				done, err = readMoved(rows, moved)
-				return err
-			})
-		})
+// were stored: a coupon that changed meanwhile, or is locked, is not moved. skips says that coupons
+// that another transaction has locked are not waited for.
+func (s *Payments) store(ctx context.Context, moves []coupon.Move, refused []coupon.Operation, skips bool) (moved []coupon.Coupon, done []bool, err error) {
+	sql := movesSQL
+	if skips {
+		sql = freeMovesSQL
 	}
+	moved = make([]coupon.Coupon, len(moves))
+	for i, m := range moves {
+		moved[i] = m.To
+	}
+	err = killpoint.Around("coupons.step", func() error {
+		return s.PlannedByHash(ctx, sql, []any{movesArgs(ctx, moves, refused)}, func(rows pgx.Rows) (err error) {
+			done, err = readMoved(rows, moved)
+			return err
+		})
+	})
+	return moved, done, err
+}
+
+// patiently calls write, which waits for locked coupons for a moment. Then, and for some time after that, it
+// calls write with skips set.
+func (s *Payments) patiently(ctx context.Context, write func(ctx context.Context, skips bool) error) error {
 	if time.Now().UnixNano() >= s.heldUntil.Load() {
-		if err = write(pg.WaitingFor(ctx, rivalWait), movesSQL); !pg.LockTimedOut(err) {
-			return moved, done, err
+		if err := write(pg.WaitingFor(ctx, rivalWait), false); !pg.LockTimedOut(err) {
+			return err
 		}
 		s.heldUntil.Store(time.Now().Add(heldFor).UnixNano())
 	}
-	err = write(pg.WaitingFor(ctx, rivalWait), freeMovesSQL)
-	return moved, done, err
+	return write(pg.WaitingFor(ctx, rivalWait), true)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -21,6 +22,8 @@ type Waitlists struct {
 	*pg.DB
 	joins  *pg.Committer[claim.Holder, waitlist.Wish, joined]
 	leaves *pg.Committer[claim.Holder, waitlist.Wish, joined]
+	// accepts give offered coupons; a transaction of theirs is one of the filler.
+	accepts *pg.Committer[claim.Holder, waitlist.Wish, joined]
 }
 
 // joined is the answer to one user of a group.
@@ -42,6 +45,7 @@ func NewWaitlists(db *pg.DB, g pg.Grouping) *Waitlists {
 	template := func(w waitlist.Wish) int64 { return w.TemplateID }
 	s.joins = pg.NewFairCommitter(cfg, key, template, s.joinAll)
 	s.leaves = pg.NewFairCommitter(cfg, key, template, s.leaveAll)
+	s.accepts = pg.NewFairCommitter(cfg, key, template, s.acceptAll)
 	return s
 }
 
@@ -49,6 +53,7 @@ func NewWaitlists(db *pg.DB, g pg.Grouping) *Waitlists {
 func (s *Waitlists) Close() {
 	s.joins.Close()
 	s.leaves.Close()
+	s.accepts.Close()
 }
 
 // lockWaitlists excludes other groups, the filler, and transactions that return or raise stock.
@@ -67,67 +72,74 @@ func (s *Waitlists) lockedWaitlists(ctx context.Context, templates []int64) ([]i
 // joinSQL returns the users who were put at the end of their waitlists, and when. A user who has
 // left before, or was skipped at the end of a drop that was reopened, is put at the end again. Within a group the order of arrival decides, to the
 // microsecond. The templates are found by their ids: is true keeps the plan from the index of all
-// published drops. $1 to $3 are templates, users and channels, $4 the templates, each once.
+// published drops. $1 to $3 are templates, users and channels, $4 the templates, each once, and $6 to $8
+// the rank, the door and the limit of each user. A user who once did not accept an offer in time stays last.
 var joinSQL = `
 with asked as (
-    select * from unnest($1::bigint[], $2::bigint[], $3::smallint[]) with ordinality as a (template_id, user_id, channels, n)
+    select * from unnest($1::bigint[], $2::bigint[], $3::smallint[], $6::bigint[], $7::smallint[], $8::int[]) with ordinality
+        as a (template_id, user_id, channels, rank, door, most, n)
 ), open as materialized (
-    select t.id, t.per_user_limit, clock_timestamp() as now from templates t
+    select t.id, clock_timestamp() as now from templates t
     where t.id = any($4) and t.waitlist <> 'off' and (t.state in ('published', 'paused')) is true and t.opens_at <= clock_timestamp()
         and clock_timestamp() < ` + givesUntilSQL + ` and (t.claim_mode = 'gate' or t.issued + t.held >= t.stock)
         and exists (select from waitlists l where l.template_id = t.id)
 ), former as materialized (
     select w.template_id, w.user_id, w.state from asked a join waiters w on w.template_id = a.template_id and w.user_id = a.user_id
 ), stored as (
-    insert into waiters as w (template_id, user_id, joined_at, channels)
-    select a.template_id, a.user_id, o.now + a.n * interval '1 microsecond', a.channels
+    insert into waiters as w (template_id, user_id, joined_at, channels, rank, door)
+    select a.template_id, a.user_id, o.now + a.n * interval '1 microsecond', a.channels, a.rank, a.door
     from asked a join open o on o.id = a.template_id
-    where not exists (select from claim_counts c where c.template_id = a.template_id and c.user_id = a.user_id and c.issued >= o.per_user_limit)
+    where not exists (select from claim_counts c where c.template_id = a.template_id and c.user_id = a.user_id and c.issued >= a.most)
         and (select count(*) from waiters b where b.user_id = a.user_id and b.state in ('waiting', 'offered')) < $5
     order by a.template_id, a.user_id
     on conflict (template_id, user_id) do update set state = 'waiting', joined_at = excluded.joined_at, channels = excluded.channels,
+        rank = case when w.lapses > 0 then greatest(w.rank, excluded.rank) else excluded.rank end, door = excluded.door,
         changed_at = clock_timestamp(), reason = '' where w.state = 'left' or w.reason = '` + waitlist.ReasonOver + `'
-    returning template_id, user_id, rank, joined_at, changed_at, channels
+    returning template_id, user_id, rank, joined_at, changed_at, channels, lapses
 ), counted as (
     update waitlists l set joined = l.joined + c.n - c."left" - c.skipped, waiting = l.waiting + c.n, "left" = l."left" - c."left", skipped = l.skipped - c.skipped
     from (select s.template_id, count(*) as n, count(*) filter (where f.state = 'left') as "left", count(*) filter (where f.state = 'skipped') as skipped
         from stored s left join former f on f.template_id = s.template_id and f.user_id = s.user_id group by 1) c
     where l.template_id = c.template_id
 )
-select template_id, user_id, 'waiting', rank, joined_at, changed_at, channels, 0, '' from stored`
+select template_id, user_id, 'waiting', rank, joined_at, changed_at, channels, 0, '', lapses, '0001-01-01Z' from stored`
 
 // givesUntilSQL is [waitlist.GivesUntil] of the row t.
 var givesUntilSQL = fmt.Sprintf(`least(t.closes_at, t.valid_until - interval '%d seconds')`, int(waitlist.MinValidity.Seconds()))
 
-// leaveSQL returns the users who were taken off their waitlists.
+// leaveSQL returns the users who were taken off their waitlists. A coupon that was offered to one of them
+// is free again.
 const leaveSQL = `
 with asked as (
     select * from unnest($1::bigint[], $2::bigint[]) as a (template_id, user_id)
+), former as materialized (
+    select w.template_id, w.user_id, w.state from asked a join waiters w on w.template_id = a.template_id and w.user_id = a.user_id
+    where w.state in ('waiting', 'offered')
 ), stored as (
-    update waiters w set state = 'left', changed_at = clock_timestamp() from asked a
-    where w.template_id = a.template_id and w.user_id = a.user_id and w.state = 'waiting'
-    returning w.template_id, w.user_id, w.rank, w.joined_at, w.changed_at, w.channels
+    update waiters w set state = 'left', changed_at = clock_timestamp() from former f
+    where w.template_id = f.template_id and w.user_id = f.user_id
+    returning w.template_id, w.user_id, w.rank, w.joined_at, w.changed_at, w.channels, w.lapses, f.state as was
 ), counted as (
-    update waitlists l set waiting = l.waiting - c.n, "left" = l."left" + c.n
-    from (select template_id, count(*) as n from stored group by 1) c where l.template_id = c.template_id
+    update waitlists l set waiting = l.waiting - c.n, offered = l.offered - c.offered, "left" = l."left" + c.n
+    from (select template_id, count(*) as n, count(*) filter (where was = 'offered') as offered from stored group by 1) c where l.template_id = c.template_id
 )
-select template_id, user_id, 'left', rank, joined_at, changed_at, channels, 0, '' from stored`
+select template_id, user_id, 'left', rank, joined_at, changed_at, channels, 0, '', lapses, '0001-01-01Z' from stored`
 
-const waiterColumns = `w.template_id, w.user_id, w.state, w.rank, w.joined_at, w.changed_at, w.channels, coalesce(w.coupon_id, 0), w.reason`
+const waiterColumns = `w.template_id, w.user_id, w.state, w.rank, w.joined_at, w.changed_at, w.channels, coalesce(w.coupon_id, 0), w.reason, w.lapses,
+    coalesce(case when w.state = 'offered' then w.offer_until end, '0001-01-01Z')`
 
 func waiterFields(w *waitlist.Waiter) []any {
-	return []any{&w.TemplateID, &w.UserID, &w.State, &w.Rank, &w.JoinedAt, &w.ChangedAt, &w.Channels, &w.CouponID, &w.Reason}
+	return []any{&w.TemplateID, &w.UserID, &w.State, &w.Rank, &w.JoinedAt, &w.ChangedAt, &w.Channels, &w.CouponID, &w.Reason, &w.Lapses, &w.OfferUntil}
 }
 
 // foundSQL returns the place of each user $2 of template $1 who has one, and for the others whether
-// they have as many coupons as they may, and as many waits.
+// they have as many coupons as they may, which $4 says, and as many waits.
 const foundSQL = `
 select a.template_id, a.user_id, coalesce(w.state, ''), coalesce(w.rank, 0), coalesce(w.joined_at, 'epoch'), coalesce(w.changed_at, 'epoch'), coalesce(w.channels, 0),
-    coalesce(w.coupon_id, 0), coalesce(w.reason, ''),
-    exists (select from claim_counts c join templates t on t.id = c.template_id
-        where c.template_id = a.template_id and c.user_id = a.user_id and c.issued >= t.per_user_limit),
+    coalesce(w.coupon_id, 0), coalesce(w.reason, ''), coalesce(w.lapses, 0), coalesce(case when w.state = 'offered' then w.offer_until end, '0001-01-01Z'),
+    exists (select from claim_counts c where c.template_id = a.template_id and c.user_id = a.user_id and c.issued >= a.most),
     (select count(*) from waiters b where b.user_id = a.user_id and b.state in ('waiting', 'offered')) >= $3
-from unnest($1::bigint[], $2::bigint[]) as a (template_id, user_id)
+from unnest($1::bigint[], $2::bigint[], $4::int[]) as a (template_id, user_id, most)
 left join waiters w on w.template_id = a.template_id and w.user_id = a.user_id`
 
 // Join implements [waitlist.Store].
@@ -148,11 +160,22 @@ func (s *Waitlists) Leave(ctx context.Context, templateID int64, by user.ID) (wa
 	return j.Waiter, err
 }
 
+// waiterSQL returns the place of user $2 of template $1, until when the user could take one of the coupons
+// that are kept in the last hour ($3) of a drop with offers, and whether there is such a coupon.
+var waiterSQL = `select ` + waiterColumns + `, ` + givesUntilSQL + `,
+    w.state = 'waiting' and t.waitlist = 'offer' and t.state = 'published' and t.held > l.offered
+        and clock_timestamp() between ` + givesUntilSQL + ` - $3::interval and ` + givesUntilSQL + `
+from waiters w join templates t on t.id = w.template_id join waitlists l on l.template_id = w.template_id where w.template_id = $1 and w.user_id = $2`
+
 // Waiter implements [waitlist.Store].
 func (s *Waitlists) Waiter(ctx context.Context, templateID int64, by user.ID) (w waitlist.Waiter, err error) {
-	err = s.Pool.QueryRow(ctx, `select `+waiterColumns+` from waiters w where w.template_id = $1 and w.user_id = $2`, templateID, by).Scan(waiterFields(&w)...)
+	var until time.Time
+	err = s.Pool.QueryRow(ctx, waiterSQL, templateID, by, waitlist.LastHour).Scan(append(waiterFields(&w), &until, &w.Shared)...)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return w, waitlist.ErrNotWaiting
+	}
+	if w.Shared {
+		w.OfferUntil = until
 	}
 	return w, pg.Translate(err)
 }
@@ -176,12 +199,15 @@ func (s *Waitlists) Outlook(ctx context.Context, w waitlist.Waiter) (ahead, reac
 }
 
 func (s *Waitlists) joinAll(ctx context.Context, group []waitlist.Wish) ([]joined, error) {
-	templates, users, channels := make([]int64, len(group)), make([]int64, len(group)), make([]int16, len(group))
+	n := len(group)
+	templates, users, channels := make([]int64, n), make([]int64, n), make([]int16, n)
+	ranks, doors, most := make([]int64, n), make([]int16, n), make([]int32, n)
 	for i, w := range group {
 		templates[i], users[i], channels[i] = w.TemplateID, int64(w.UserID), int16(w.Channels)
+		ranks[i], doors[i], most[i] = w.Rank, int16(w.Door), int32(w.Limit)
 	}
 	once := distinct(templates)
-	return s.storeAll(ctx, group, once, joinSQL, []any{templates, users, channels, once, waitlist.MaxWaits}, waitlist.ErrNotOpen)
+	return s.storeAll(ctx, group, once, joinSQL, []any{templates, users, channels, once, waitlist.MaxWaits, ranks, doors, most}, waitlist.ErrNotOpen)
 }
 
 func (s *Waitlists) leaveAll(ctx context.Context, group []waitlist.Wish) ([]joined, error) {
@@ -217,18 +243,19 @@ func (s *Waitlists) storeAll(ctx context.Context, group []waitlist.Wish, templat
 	if err := killpoint.Around("waitlist.change", func() error { return s.Pool.SendBatch(ctx, b).Close() }); err != nil || left == 0 {
 		return answers, err
 	}
-	return answers, s.findOthers(ctx, answers, places, refusal)
+	return answers, s.findOthers(ctx, group, answers, places, refusal)
 }
 
 // findOthers answers the users whom a statement left as they were.
-func (s *Waitlists) findOthers(ctx context.Context, answers []joined, places map[claim.Holder]int, refusal error) error {
+func (s *Waitlists) findOthers(ctx context.Context, group []waitlist.Wish, answers []joined, places map[claim.Holder]int, refusal error) error {
 	var templates, users []int64
-	for _, a := range answers {
+	var most []int32
+	for i, a := range answers {
 		if !a.stored {
-			templates, users = append(templates, a.TemplateID), append(users, int64(a.UserID))
+			templates, users, most = append(templates, a.TemplateID), append(users, int64(a.UserID)), append(most, int32(group[i].Limit))
 		}
 	}
-	return s.PlannedForGroups(ctx, foundSQL, []any{templates, users, waitlist.MaxWaits}, func(rows pgx.Rows) error {
+	return s.PlannedForGroups(ctx, foundSQL, []any{templates, users, waitlist.MaxWaits, most}, func(rows pgx.Rows) error {
 		var w waitlist.Waiter
 		var full, busy bool
 		_, err := pgx.ForEachRow(rows, append(waiterFields(&w), &full, &busy), func() error {

@@ -19,25 +19,45 @@ import (
 	"dropbell/killpoint"
 )
 
-// WaitlistsWait asks for stock that is kept for users who wait, and for waitlists of drops that are
-// over; see [Waitlists.Unfilled].
+// WaitlistsWait asks for stock that is kept for users who wait, for offers that end, for waitlists of
+// drops that are over, and for coupons that are to return to the stock; see [Waitlists.Unfilled].
 const WaitlistsWait pg.Question = `
-(select from templates where held > 0 order by id limit 1)
+(select from templates t left join waitlists l on l.template_id = t.id where t.held > 0 and t.held > coalesce(l.offered, 0) order by t.id limit 1)
 union all
-(select from waitlists l join templates t on t.id = l.template_id where not l.settled and ` + overSQL + ` limit 1)`
+(select from waiters where state = 'offered' and offer_until <= statement_timestamp() limit 1)
+union all
+(select from waitlists l join templates t on t.id = l.template_id where l.offered > 0 and t.state = 'paused' limit 1)
+union all
+(select from waitlists l join templates t on t.id = l.template_id where not l.settled and ` + overSQL + ` limit 1)
+union all
+(select from coupon_returns where due_at <= statement_timestamp() limit 1)`
 
 // overSQL is a condition that template t gives no more coupons.
 const overSQL = `(t.state in ('closed', 'cancelled') or least(t.closes_at, t.valid_until) <= statement_timestamp())`
 
+// unfilledSQL returns the next $2 templates after $1 with something to do: stock that is kept and
+// offered to no user, unless the users who wait were told of it in the last hour ($3); offers that
+// have ended, or that are withdrawn while the drop is paused; and waitlists that are to be settled.
+var unfilledSQL = `
+select id from (
+    (select t.id from templates t left join waitlists l on l.template_id = t.id
+        where t.held > 0 and t.held > coalesce(l.offered, 0) and t.id > $1 and (t.state <> 'paused' or ` + overSQL + `)
+            and not coalesce(l.told_to = ` + told + ` and l.waiting > l.offered and t.waitlist = 'offer'
+                and clock_timestamp() between ` + givesUntilSQL + ` - $3::interval and ` + givesUntilSQL + `, false)
+        order by t.id limit $2)
+    union
+    (select w.template_id from waiters w join templates t on t.id = w.template_id
+        where w.state = 'offered' and w.offer_until <= clock_timestamp() and w.template_id > $1 and t.state <> 'paused' order by 1 limit $2)
+    union
+    (select t.id from waitlists l join templates t on t.id = l.template_id where l.offered > 0 and t.state = 'paused' and t.id > $1 order by t.id limit $2)
+    union
+    (select t.id from waitlists l join templates t on t.id = l.template_id
+        where not l.settled and ` + overSQL + ` and t.id > $1 order by t.id limit $2)
+) u order by id limit $2`
+
 // Unfilled implements [waitlist.FillStore].
 func (s *Waitlists) Unfilled(ctx context.Context, after int64, limit int) ([]int64, error) {
-	rows, err := s.Pool.Query(ctx, `
-		select id from (
-			(select t.id from templates t where t.held > 0 and t.id > $1 and (t.state <> 'paused' or `+overSQL+`) order by t.id limit $2)
-			union
-			(select t.id from waitlists l join templates t on t.id = l.template_id
-				where not l.settled and `+overSQL+` and t.id > $1 order by t.id limit $2)
-		) u order by id limit $2`, after, limit)
+	rows, err := s.Pool.Query(ctx, unfilledSQL, after, limit, waitlist.LastHour)
 	if err != nil {
 		return nil, pg.Translate(err)
 	}
@@ -45,13 +65,16 @@ func (s *Waitlists) Unfilled(ctx context.Context, after int64, limit int) ([]int
 	return ids, pg.Translate(err)
 }
 
-// candidatesSQL returns the $2 users who are next on the waitlist of template $1. A coupon that was
+// candidateFacts are the columns of a user w who waits that decide about a coupon. A coupon that was
 // taken back still counts for its user, so most users need no look at their coupons.
-const candidatesSQL = `
-select w.user_id, w.channels, coalesce(c.issued, 0),
+const candidateFacts = `w.user_id, w.channels, coalesce(c.issued, 0),
     coalesce(c.issued, 0) > 0 and exists (select from coupons o where o.user_id = w.user_id and o.template_id = w.template_id and o.returned),
-    exists (select from erased_users e where e.user_id = w.user_id)
-from waiters w left join claim_counts c on c.template_id = w.template_id and c.user_id = w.user_id
+    exists (select from erased_users e where e.user_id = w.user_id), w.door`
+
+const countOfUser = ` left join claim_counts c on c.template_id = w.template_id and c.user_id = w.user_id`
+
+// candidatesSQL returns the $2 users who are next on the waitlist of template $1.
+const candidatesSQL = `select ` + candidateFacts + ` from waiters w` + countOfUser + `
 where w.template_id = $1 and w.state = 'waiting' order by w.rank, w.joined_at, w.user_id limit $2`
 
 // Fill implements [waitlist.FillStore]. It locks what a claim's group locks, so claims and fillers of
@@ -69,33 +92,52 @@ func (s *Waitlists) Fill(ctx context.Context, templateID int64, limit int) (f wa
 	return f, nil
 }
 
-// A turn is one transaction of the filler.
+// A turn is one transaction of the filler, or of users who accept offers.
 type turn struct {
 	template template.Template
 	decider  *claim.Decider
 	filled   map[user.ID]waitlist.Candidate
 	skipped  []int64 // users
 	reasons  []string
-	waiting  int64 // users who wait after it
-	known    bool  // there are counters; those of a drop that moves to another cell are in one database only
-	settled  bool  // the drop is over, no user waits and no stock is kept
-	release  int64 // stock that goes back on sale
+	offers   []offer
+	lapses   []lapse
+	told     []waitlist.Candidate // users who are told that the first of them get coupons
+	// The counters after the turn. waiting has the users to whom a coupon is offered.
+	waiting, offered, toldTo int64
+	changed                  bool  // the counters changed otherwise than by the lists above
+	more                     bool  // another turn would find something to do
+	known                    bool  // there are counters; those of a drop that moves to another cell are in one database only
+	settled                  bool  // the drop is over, no user waits and no stock is kept
+	release                  int64 // stock that goes back on sale
+}
+
+func newTurn(size int) *turn {
+	return &turn{decider: newDecider(readSet{}, size), filled: map[user.ID]waitlist.Candidate{}}
 }
 
 func (s *Waitlists) fill(ctx context.Context, conn *pgx.Conn, templateID int64, limit int) (f waitlist.Filling, err error) {
-	u := turn{decider: newDecider(readSet{}, limit), filled: map[user.ID]waitlist.Candidate{}}
+	u := newTurn(limit)
 	if err := u.lock(ctx, conn, templateID); err != nil {
 		return f, err
 	}
 	gives, over := waitlist.Gives(u.template, u.decider.At)
-	if !u.known || !gives && !over {
+	switch {
+	case !u.known || !gives && !over && u.offered == 0:
 		return f, rollback(conn)
+	case over:
+		err = u.end(ctx, conn, limit)
+	case !gives:
+		err = u.withdraw(ctx, conn)
+	case u.template.Waitlist == template.OfferNext:
+		err = u.offer(ctx, conn, limit)
+	default:
+		err = u.decide(ctx, conn, limit)
 	}
-	if err := u.decide(ctx, conn, limit, over); err != nil {
+	if err != nil {
 		return f, err
 	}
-	f = waitlist.Filling{Filled: len(u.filled), Skipped: len(u.skipped), Released: u.release, More: u.waiting > 0 && (over || u.held() > 0)}
-	if f.Filled+f.Skipped == 0 && f.Released == 0 && !over {
+	f = waitlist.Filling{Filled: len(u.filled), Skipped: len(u.skipped), Offered: len(u.offers), Lapsed: len(u.lapses), Released: u.release, More: u.more}
+	if f.Filled+f.Skipped+f.Offered+f.Lapsed+len(u.told) == 0 && f.Released == 0 && !over && !u.changed {
 		return f, rollback(conn)
 	}
 	err = killpoint.Around("waitlist.fill", func() (err error) {
@@ -118,8 +160,8 @@ func (u *turn) lock(ctx context.Context, conn *pgx.Conn, templateID int64) error
 	b.Queue(lockTemplates, id).Query(func(rows pgx.Rows) error { return readTerms(d, rows) })
 	b.Queue(pg.LockWaitlist, templateID)
 	b.Queue(`select clock_timestamp()`).QueryRow(func(row pgx.Row) error { return row.Scan(&d.At) })
-	b.Queue(`select waiting from waitlists where template_id = $1`, templateID).Query(func(rows pgx.Rows) error {
-		_, err := pgx.ForEachRow(rows, []any{&u.waiting}, func() error { u.known = true; return nil })
+	b.Queue(`select waiting, offered, told_to from waitlists where template_id = $1`, templateID).Query(func(rows pgx.Rows) error {
+		_, err := pgx.ForEachRow(rows, []any{&u.waiting, &u.offered, &u.toldTo}, func() error { u.known = true; return nil })
 		return err
 	})
 	err := conn.SendBatch(ctx, b).Close()
@@ -128,38 +170,70 @@ func (u *turn) lock(ctx context.Context, conn *pgx.Conn, templateID int64) error
 	return err
 }
 
-// decide reads the next users and decides about them. After the end of the drop no user gets
-// a coupon: users who wait are skipped, and the stock that was kept is released.
-func (u *turn) decide(ctx context.Context, conn *pgx.Conn, limit int, over bool) error {
-	if n := u.template.Held; !over && n < int64(limit) {
-		limit = int(n)
-	}
+// candidates reads the next users.
+func (u *turn) candidates(ctx context.Context, conn *pgx.Conn, limit int64) ([]waitlist.Candidate, error) {
 	rows, err := conn.Query(ctx, candidatesSQL, u.template.ID, limit)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[waitlist.Candidate])
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[waitlist.Candidate])
+}
+
+func (u *turn) skip(who user.ID, why string) {
+	u.skipped, u.reasons = append(u.skipped, int64(who)), append(u.reasons, why)
+	u.waiting--
+}
+
+// give decides about a coupon for the user. It returns the reason why the user is skipped instead; "" = the
+// user gets one.
+func (u *turn) give(c waitlist.Candidate) (claim.Verdict, string) {
+	r := claim.Request{ID: claim.NewID(rand.Uint64(), u.template.ID), TemplateID: u.template.ID, UserID: c.UserID,
+		Origin: claim.ByWaitlist, Key: waitlist.Key(u.template.ID, c.UserID)}
+	v, why := waitlist.Turn(u.decider, r, c)
+	if why == "" {
+		u.filled[c.UserID] = c
+		u.waiting--
+	}
+	return v, why
+}
+
+// decide reads the next users and decides about them.
+func (u *turn) decide(ctx context.Context, conn *pgx.Conn, limit int) error {
+	list, err := u.candidates(ctx, conn, min(u.template.Held, int64(limit)))
 	if err != nil {
 		return err
 	}
 	for _, c := range list {
-		why := waitlist.ReasonOver
-		if !over {
-			r := claim.Request{ID: claim.NewID(rand.Uint64(), u.template.ID), TemplateID: u.template.ID, UserID: c.UserID,
-				Origin: claim.ByWaitlist, Key: waitlist.Key(u.template.ID, c.UserID)}
-			if _, why = waitlist.Turn(u.decider, r, c); why == "" {
-				u.filled[c.UserID] = c
-				continue
-			}
+		if _, why := u.give(c); why != "" {
+			u.skip(c.UserID, why)
 		}
-		u.skipped, u.reasons = append(u.skipped, int64(c.UserID)), append(u.reasons, why)
 	}
-	u.waiting -= int64(len(list))
-	if over || u.waiting <= 0 {
+	if u.waiting <= 0 {
 		u.release = u.held()
 	}
-	u.settled = over && u.waiting <= 0
+	u.more = u.waiting > 0 && u.held() > 0
 	return nil
+}
+
+// end skips the next users of a drop that is over. The stock that was kept is released.
+func (u *turn) end(ctx context.Context, conn *pgx.Conn, limit int) error {
+	rows, err := conn.Query(ctx, `(select user_id, state = 'offered' from waiters where template_id = $1 and state = 'waiting' limit $2)
+		union all (select user_id, true from waiters where template_id = $1 and state = 'offered' limit $2) limit $2`, u.template.ID, limit)
+	if err != nil {
+		return err
+	}
+	var who user.ID
+	var offered bool
+	_, err = pgx.ForEachRow(rows, []any{&who, &offered}, func() error {
+		u.skip(who, waitlist.ReasonOver)
+		if offered {
+			u.offered--
+		}
+		return nil
+	})
+	u.release = u.held()
+	u.settled, u.more = u.waiting <= 0, u.waiting > 0
+	return err
 }
 
 // filledSQL marks users $2 as filled with the coupons of the claims $3.
@@ -186,17 +260,19 @@ func (u *turn) store(ctx context.Context, conn *pgx.Conn) (batches []waitlist.Ba
 			users[i], claims[i] = int64(n.Request.UserID), int64(n.Request.ID)
 		}
 		b.Queue(filledSQL, id, users, claims)
+		b.Queue(listFilled, id, users)
 		// These coupons are issued outside of the epoch of a gate.
 		b.Queue(`update gates set base = base + $2 where template_id = $1`, id, filled)
-		if err := u.queueMessages(b, &batches); err != nil {
-			return nil, err
-		}
 	}
 	if len(u.skipped) > 0 {
 		b.Queue(skippedSQL, id, u.skipped, u.reasons)
 	}
-	b.Queue(`update waitlists set waiting = waiting - $2 - $3, filled = filled + $2, skipped = skipped + $3, released = released + $4,
-		settled = $5 where template_id = $1`, id, filled, len(u.skipped), u.release, u.settled)
+	u.queueOffers(b)
+	if err := u.queueMessages(b, &batches); err != nil {
+		return nil, err
+	}
+	b.Queue(`update waitlists set waiting = $2, offered = $3, told_to = $4, filled = filled + $5, skipped = skipped + $6, lapsed = lapsed + $7, released = released + $8,
+		settled = $9, put_at = clock_timestamp() where template_id = $1`, id, u.waiting, u.offered, u.toldTo, filled, len(u.skipped), u.out(), u.release, u.settled)
 	if u.release > 0 { // a keeper allots it, and taps are no longer refused from memory
 		b.Queue(`insert into outbox (topic, payload) select $2, jsonb_build_object('template_id', id::text, 'shop_number', shop_number::text, 'version', version,
 			'opens_at', opens_at, 'sequence', nextval('hook_sequence')::text, 'at', clock_timestamp()) from templates where id = $1`, id, event.TemplateChanged)
@@ -207,35 +283,55 @@ func (u *turn) store(ctx context.Context, conn *pgx.Conn) (batches []waitlist.Ba
 }
 
 // messagesSQL stores one announcement with a batch for each channel, and returns the id and the
-// channel of each batch. The announcement ends when its batches have ended.
+// channel of each batch. The announcement ends when its batches have ended. $9 is the kind.
 const messagesSQL = `
 with a as (
     insert into announcements (template_id, kind, opens_at, state, created_by, created_at, worthless_after, cut_at, superseded_at)
-    select id, 'waitlist', opens_at, 'sending', 'system', clock_timestamp(), $2, clock_timestamp(), clock_timestamp() from templates where id = $1
-    returning id, template_id, created_at, worthless_after
+    select id, $9, opens_at, 'sending', 'system', clock_timestamp(), $2, clock_timestamp(), clock_timestamp() from templates where id = $1
+    returning id, template_id, kind, created_at, worthless_after
 )
 insert into batches (kind, owner_id, template_id, channel, from_user, to_user, due_count, due, due_at, worthless_after, priority, next_run_at)
-select 'waitlist', a.id, a.template_id, c.channel, c.from_user, c.to_user, c.n, c.due, a.created_at, a.worthless_after, $3, clock_timestamp()
+select a.kind, a.id, a.template_id, c.channel, c.from_user, c.to_user, c.n, c.due, a.created_at, a.worthless_after, $3, clock_timestamp()
 from a, unnest($4::smallint[], $5::bigint[], $6::bigint[], $7::int[], $8::bytea[]) as c (channel, from_user, to_user, n, due)
 returning id, channel`
 
-// queueMessages queues the messages to the users who got a coupon, over the channels that they chose.
+// queueMessages queues the messages to the users whom the filler gave or offers a coupon, over the channels that
+// they chose. A user who accepts an offer needs none.
 func (u *turn) queueMessages(b *pgx.Batch, batches *[]waitlist.Batch) error {
+	var readers []waitlist.Candidate
+	kind, worthless := delivery.KindOffer, time.Time{}
+	switch {
+	case len(u.offers) > 0:
+		for _, o := range u.offers {
+			readers = append(readers, o.Candidate)
+			if o.until.After(worthless) {
+				worthless = o.until
+			}
+		}
+	case len(u.told) > 0:
+		readers, worthless = u.told, waitlist.GivesUntil(u.template)
+	case u.template.Waitlist == template.IssueNext:
+		kind = delivery.KindWaitlist
+		for _, n := range u.decider.Fresh() {
+			readers = append(readers, u.filled[n.Request.UserID])
+			if worthless.IsZero() || n.ExpiresAt.Before(worthless) {
+				worthless = n.ExpiresAt
+			}
+		}
+	}
+	return queueMessages(b, u.template.ID, kind, worthless, readers, batches)
+}
+
+func queueMessages(b *pgx.Batch, templateID int64, kind delivery.Kind, worthless time.Time, readers []waitlist.Candidate, batches *[]waitlist.Batch) error {
 	var channels []int16
 	var from, to []int64
 	var counts []int32
 	var dues [][]byte
-	worthless := time.Time{}
-	for _, n := range u.decider.Fresh() {
-		if worthless.IsZero() || n.ExpiresAt.Before(worthless) {
-			worthless = n.ExpiresAt
-		}
-	}
 	for _, c := range delivery.AllChannels() {
 		var users []user.ID
-		for id, w := range u.filled {
+		for _, w := range readers {
 			if w.Channels.Has(c) {
-				users = append(users, id)
+				users = append(users, w.UserID)
 			}
 		}
 		if len(users) == 0 {
@@ -249,7 +345,10 @@ func (u *turn) queueMessages(b *pgx.Batch, batches *[]waitlist.Batch) error {
 		channels, counts, dues = append(channels, int16(c)), append(counts, int32(len(users))), append(dues, due)
 		from, to = append(from, int64(users[0])), append(to, int64(users[len(users)-1]))
 	}
-	b.Queue(messagesSQL, u.template.ID, worthless, pg.AnnouncementPriority, channels, from, to, counts, dues).Query(func(rows pgx.Rows) (err error) {
+	if len(channels) == 0 {
+		return nil
+	}
+	b.Queue(messagesSQL, templateID, worthless, pg.AnnouncementPriority, channels, from, to, counts, dues, kind).Query(func(rows pgx.Rows) (err error) {
 		*batches, err = pgx.CollectRows(rows, pgx.RowToStructByPos[waitlist.Batch])
 		return err
 	})

@@ -60,7 +60,7 @@ func (h *waitFixture) soldOut(stock int64, change func(*template.Spec)) (drop te
 func (h *waitFixture) join(drop int64, users ...user.ID) {
 	h.Helper()
 	for _, id := range users {
-		_, joined, err := h.lists.Join(h.Context(), waitlist.Wish{TemplateID: drop, UserID: id, Channels: delivery.ChannelSetOf(delivery.App)})
+		_, joined, err := h.lists.Join(h.Context(), waitlist.Wish{TemplateID: drop, UserID: id, Channels: delivery.ChannelSetOf(delivery.App), Limit: 2})
 		if err != nil || !joined {
 			h.Fatalf("user %d: joined %v, %v", id, joined, err)
 		}
@@ -143,7 +143,7 @@ func TestWhoCannotJoin(t *testing.T) {
 		if c.by == 77 {
 			h.Exec(`insert into waiters (template_id, user_id, joined_at) select 900000 + n, 77, now() from generate_series(1, $1) n`, waitlist.MaxWaits)
 		}
-		if _, joined, err := h.lists.Join(t.Context(), waitlist.Wish{TemplateID: c.drop, UserID: c.by, Channels: 1}); !errors.Is(err, c.want) || joined {
+		if _, joined, err := h.lists.Join(t.Context(), waitlist.Wish{TemplateID: c.drop, UserID: c.by, Channels: 1, Limit: 1}); !errors.Is(err, c.want) || joined {
 			t.Errorf("%s: joined %v, %v", name, joined, err)
 		}
 	}

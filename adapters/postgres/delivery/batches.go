@@ -66,7 +66,8 @@ with found as (
 select b.id, b.kind, b.owner_id, b.template_id, b.due_at, greatest(b.due_at, b.planned_at), b.worthless_after, coalesce(b.stop_reason, ''), b.due, b.sent,
     b.due_count, b.runs, clock_timestamp(),
     coalesce(t.name, ''), coalesce(t.shop_number::text, ''), ` + pg.ClaimURL + `,
-    coalesce(s.slot, 0), case when b.kind in ('campaign', 'test') then coalesce(t.opens_at, '0001-01-01')
+    -- a correction is worth sending until the opening that it names, which may be that of a door
+    coalesce(s.slot, 0), case when b.kind in ('campaign', 'test') then coalesce(t.opens_at, '0001-01-01') when b.kind = 'correction' then b.worthless_after
         else coalesce(s.opens_at, t.opens_at, b.worthless_after) end,
     b.priority, coalesce(c.rate_per_second, 0), ` + pg.BatchContent + `, coalesce(h.name, ''), coalesce(c.ends_at, '0001-01-01'), coalesce(c.shop_number, 0),
     b.messages_upto, coalesce(t.hold_out_percent, 0), ` + pg.SubjectColumns + `,

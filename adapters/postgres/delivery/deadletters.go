@@ -155,8 +155,8 @@ const (
 	select from campaigns c where b.kind = 'campaign' and c.id = b.owner_id and c.state in ('cancelled', 'failed')) and not exists (
 	select from templates t where t.id = b.template_id and (
 		b.kind in ('reminder', 'correction') and t.state in ('closed', 'cancelled')
-		or b.kind = 'reminder' and not exists (select from slots s where s.id = b.owner_id and s.opens_at = t.opens_at)
-		or b.kind = 'correction' and not exists (select from announcements a where a.id = b.owner_id and a.opens_at = t.opens_at)))`
+		or b.kind = 'reminder' and not exists (select from slots s where s.id = b.owner_id and ` + pg.OfOpening + `)
+		or b.kind = 'correction' and not exists (select from announcements a where a.id = b.owner_id and (a.opens_at = t.opens_at or t.doors > 0 and doors_at(t.id, a.opens_at) <> 0))))`
 )
 
 // suspects are the sent marks of a batch b among which dead recipients may be. If

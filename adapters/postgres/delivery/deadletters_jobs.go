@@ -195,7 +195,7 @@ func lockDead(ctx context.Context, tx pgx.Tx, id int64) (b deadBatch, err error)
 	for _, sql := range []string{
 		`select from templates where id = (select template_id from batches where id = $1) for share`,
 		`select from slots where id = (select owner_id from batches where id = $1 and kind = 'reminder') for update`,
-		`select from announcements where id = (select owner_id from batches where id = $1 and kind in ('correction', 'cancelled', 'waitlist')) for update`,
+		`select from announcements where id = (select owner_id from batches where id = $1 and kind in ` + pg.Announced + `) for update`,
 		`select from campaigns where id = (select owner_id from batches where id = $1 and kind = 'campaign') for update`,
 		`select from notice_runs where id = (select owner_id from batches where id = $1 and kind = 'notice') for update`,
 	} {
@@ -368,7 +368,7 @@ func reopen(ctx context.Context, tx pgx.Tx, batch int64) error {
 			where settled_at is not null and id = (select owner_id from batches where id = $1 and kind = 'notice')
 		)
 		update announcements set state = 'sending', finished_at = null
-		where state = 'finished' and id = (select owner_id from batches where id = $1 and kind in ('correction', 'cancelled', 'waitlist'))`, batch)
+		where state = 'finished' and id = (select owner_id from batches where id = $1 and kind in `+pg.Announced+`)`, batch)
 	return err
 }
 

@@ -28,10 +28,12 @@ type Inbox struct {
 	// TrackDrop, if set, returns the tracked address that replaces the link in a
 	// reminder or a correction.
 	TrackDrop func(s *delivery.Subject, c delivery.Channel, id user.ID) string
-	memory    *inboxMemory
-	texts     *inboxTexts
-	marks     *pg.Committer[user.ID, mark, time.Time]
-	pages     *pg.Committer[user.ID, user.ID, pageRows]
+	// DrawPage returns the page of a draw; see [delivery.Service].
+	DrawPage func(templateID int64) string
+	memory   *inboxMemory
+	texts    *inboxTexts
+	marks    *pg.Committer[user.ID, mark, time.Time]
+	pages    *pg.Committer[user.ID, user.ID, pageRows]
 }
 
 // NewInbox returns the store on db. It remembers the batches of topics that many
@@ -39,7 +41,9 @@ type Inbox struct {
 // groups; see [Inbox.Close].
 func NewInbox(db *pg.DB, g pg.Grouping) Inbox {
 	s := Inbox{DB: db, memory: newInboxMemory(db), texts: newInboxTexts(textsFor)}
-	s.marks = pg.NewCommitter(g.Config(db), func(m mark) user.ID { return m.user }, s.storeMarks)
+	cfg := g.Config(db)
+	cfg.LockWait, cfg.Name = pg.LockWait, "mark of reading"
+	s.marks = pg.NewFairCommitter(cfg, mark.of, func(m mark) int64 { return int64(m.user) }, s.storeMarks)
 	s.pages = pg.NewCommitter[user.ID](pageGroups(g, db), nil, s.readPages)
 	return s
 }
@@ -80,7 +84,7 @@ func (s Inbox) addBatches(ctx context.Context, p *paging, templates []int64, not
 	var reads []pg.Read
 	var outcomes []reminder.Delivered
 	if unknown := s.remembered(p, dropTopic, templates, 0); len(unknown) > 0 {
-		reads = append(reads, pg.ReadOutcomes(&outcomes, p.UserID, unknown, []delivery.Channel{delivery.App}, delivery.KindReminder, delivery.KindCorrection, delivery.KindCancelled, delivery.KindWaitlist))
+		reads = append(reads, pg.ReadOutcomes(&outcomes, p.UserID, unknown, []delivery.Channel{delivery.App}, append(delivery.Announced(), delivery.KindReminder)...))
 	}
 	if notices {
 		reads = append(reads, p.notices())
@@ -241,8 +245,10 @@ type mark struct {
 	through time.Time
 }
 
+func (m mark) of() user.ID { return m.user }
+
 // MarkRead records how far the user has read; see [inbox.Store]. Concurrent marks
-// are stored in groups.
+// are stored in groups. A row that another session has locked delays the marks of its user only.
 func (s Inbox) MarkRead(ctx context.Context, by user.ID, through time.Time) (time.Time, error) {
 	return s.marks.Do(ctx, mark{by, through})
 }
@@ -341,7 +347,7 @@ func (s Inbox) reminderMessages(ctx context.Context, batchID int64, connected in
 			b.sent, coalesce(b.finished_at, now()), b.messages_upto, `+headColumns+`
 		from batches b
 		left join slots s on b.kind = 'reminder' and s.id = b.owner_id
-		left join announcements a on b.kind in ('correction', 'cancelled', 'waitlist') and a.id = b.owner_id
+		left join announcements a on b.kind in `+pg.Announced+` and a.id = b.owner_id
 		join templates t on t.id = b.template_id join shops h on h.number = t.shop_number
 		where b.id = $1 and b.channel = 0 and coalesce(s.id, a.id) is not null`, batchID).
 		Scan(append([]any{&d.Kind, &d.SlotID, &d.TemplateID, &d.Slot, &d.OpensAt, &d.DueAt, &from, &to, &sent, &d.At, &d.TextsUpTo}, headFields(&about)...)...)

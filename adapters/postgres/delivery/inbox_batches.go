@@ -133,18 +133,19 @@ func (o *owners) put(b *appBatch) (grown int) {
 // appBatchSQL returns in-app batches with sent messages.
 const appBatchSQL = `
 select b.id, b.kind, b.owner_id, coalesce(s.slot, 0), coalesce(s.opens_at, a.opens_at, '0001-01-01'),
-    case b.kind when 'reminder' then ` + pg.SlotDueAt + ` when 'correction' then a.created_at when 'cancelled' then a.created_at when 'waitlist' then a.created_at else b.due_at end,
+    case b.kind when 'reminder' then ` + pg.SlotDueAt + ` when 'correction' then a.created_at when 'cancelled' then a.created_at when 'waitlist' then a.created_at
+        when 'won' then a.created_at when 'lost' then a.created_at when 'offer' then a.created_at else b.due_at end,
     coalesce(b.finished_at, b.started_at, b.created_at), b.from_user, b.to_user, b.messages_upto, b.sent, e.users, e.instants
 from batches b
 left join slots s on b.kind = 'reminder' and s.id = b.owner_id
-left join announcements a on b.kind in ('correction', 'cancelled', 'waitlist') and a.id = b.owner_id
+left join announcements a on b.kind in ` + pg.Announced + ` and a.id = b.owner_id
 left join lateral (select array_agg(user_id) as users, array_agg(last_at) as instants
     from exceptions e where e.batch_id = b.id and e.outcome not in ('skipped', 'expired')) e on true
 where b.channel = 0 and b.sent is not null and (b.kind in ('campaign', 'test') or coalesce(s.id, a.id) is not null) and `
 
 // topicSQL selects the batches of a topic $1.
 var topicSQL = map[int16]string{
-	dropTopic:     appBatchSQL + `b.template_id = $1 and b.kind in ('reminder', 'correction', 'cancelled', 'waitlist')`,
+	dropTopic:     appBatchSQL + `b.template_id = $1 and (b.kind = 'reminder' or b.kind in ` + pg.Announced + `)`,
 	campaignTopic: appBatchSQL + `b.kind = 'campaign' and b.owner_id = $1`,
 	testTopic:     appBatchSQL + `b.kind = 'test' and b.owner_id >= $1`,
 }

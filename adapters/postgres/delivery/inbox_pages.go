@@ -35,7 +35,7 @@ func pageGroups(g pg.Grouping, db *pg.DB) pg.GroupConfig {
 
 // pageSQL returns, for each of the users $1, its place, up to when the user has read, the data
 // that texts need, whether there are notices, and the templates of the $2 newest reservations
-// and of waits that ended with a coupon.
+// of waits that ended with a coupon, and of entries in draws.
 const pageSQL = `
 select p.i, coalesce((select read_through from inbox_reads where user_id = p.id), '0001-01-01'),
 	coalesce(u.name, ''), coalesce(u.locale, ''), coalesce(u.timezone, ''),
@@ -43,7 +43,8 @@ select p.i, coalesce((select read_through from inbox_reads where user_id = p.id)
 	array(select template_id from reservations where user_id = p.id
 		union select template_id from former_reservations f where user_id = p.id
 			and exists (select from batches b where b.template_id = f.template_id)
-		union select template_id from waiters where user_id = p.id and state = 'filled' order by 1 desc limit $2::int)
+		union select template_id from waiters where user_id = p.id and (state in ('filled', 'offered', 'lapsed', 'waiting') or offered_at is not null)
+		union select template_id from draw_entries where user_id = p.id order by 1 desc limit $2::int)
 from unnest($1::bigint[]) with ordinality as p (id, i) left join users u on u.id = p.id`
 
 // readPages reads the rows of several pages in one round trip, with the changes of remembered

@@ -130,7 +130,7 @@ func (m message) said(text shownText, u user.User) inbox.Message {
 func (s Inbox) text(ctx context.Context, m message) (shownText, error) {
 	of := &m.subject
 	key := rendererKey{of.Kind, of.TemplateID, m.campaign.campaign, of.OpensAt.Unix(), of.TextsUpTo, int64(of.Slot)}
-	shared := of.Kind == delivery.KindReminder && !of.Late || of.Kind == delivery.KindCorrection || of.Kind == delivery.KindCancelled || of.Kind == delivery.KindWaitlist || key.owner != 0
+	shared := of.Kind == delivery.KindReminder && !of.Late || of.Kind == delivery.KindCorrection || of.Kind == delivery.KindCancelled || of.Kind == delivery.KindWaitlist || of.Kind == delivery.KindOffer || of.Kind == delivery.KindWon || of.Kind == delivery.KindLost || key.owner != 0
 	if shared {
 		s.texts.mu.Lock()
 		known, is := s.texts.renderers.get(key)
@@ -139,6 +139,7 @@ func (s Inbox) text(ctx context.Context, m message) (shownText, error) {
 			return known, nil
 		}
 	}
+	of.ResultPage(s.DrawPage)
 	r, err := s.renderer(ctx, m.subject)
 	text := shownText{r, m.subject.Link()}
 	if shared && err == nil {

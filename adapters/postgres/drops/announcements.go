@@ -16,10 +16,14 @@ import (
 )
 
 // Announcements stores corrections and notices and cuts their batches.
-type Announcements struct{ Templates }
+type Announcements struct {
+	Templates
+	// Doors finds the users of drops with doors.
+	Doors reminder.DoorJudge
+}
 
-// NewAnnouncements returns the announcements of db.
-func NewAnnouncements(db *pg.DB) Announcements { return Announcements{NewTemplates(db)} }
+// NewAnnouncements returns the announcements of db. Drops with doors need [Announcements.Doors] too.
+func NewAnnouncements(db *pg.DB) Announcements { return Announcements{Templates: NewTemplates(db)} }
 
 const announcementColumns = `a.id, a.template_id, a.kind, a.opens_at, a.state, coalesce(a.stop_reason, ''), a.created_by,
 	a.created_at, a.worthless_after, a.per_person, a.cut_at, a.finished_at`
@@ -32,7 +36,8 @@ func announcementFields(a *reminder.Announcement) []any {
 // Misled reports whether reminders were sent for another opening.
 func (s Announcements) Misled(ctx context.Context, templateID int64, opensAt time.Time) (bool, error) {
 	var misled bool
-	err := s.Pool.QueryRow(ctx, `select exists (select from slots where template_id = $1 and opens_at <> $2 and fired_at is not null)`,
+	err := s.Pool.QueryRow(ctx, `select exists (select from slots where template_id = $1 and opens_at <> $2 and fired_at is not null
+		and (doors = 0 or doors_at($1, opens_at) = 0))`,
 		templateID, opensAt).Scan(&misled)
 	return misled, pg.Translate(err)
 }
@@ -42,11 +47,11 @@ func (s Announcements) Misled(ctx context.Context, templateID int64, opensAt tim
 // committed.
 const createSQL = `
 insert into announcements as a (template_id, kind, opens_at, created_by, worthless_after, per_person, created_at)
-select t.id, $2, t.opens_at, $4, $5, $6, greatest(clock_timestamp(),
+select t.id, $2, $3, $4, $5, $6, greatest(clock_timestamp(),
     (select max(created_at) + interval '1 second' from announcements o where o.template_id = t.id and o.kind = $2))
 from templates t
-where t.id = $1 and t.opens_at = $3 and case $2
-    when 'correction' then t.state in ('published', 'paused') and t.opens_at > clock_timestamp()
+where t.id = $1 and (t.opens_at = $3 or t.doors > 0 and $2 = 'correction' and doors_at(t.id, $3) <> 0) and case $2
+    when 'correction' then t.state in ('published', 'paused') and $3 > clock_timestamp()
     else t.state = 'cancelled' end
 for share of t
 on conflict (template_id, kind, opens_at) where superseded_at is null do nothing
@@ -85,7 +90,7 @@ func existingAnnouncement(ctx context.Context, tx pgx.Tx, a *reminder.Announceme
 // Announcements lists the announcements that staff made of the template with the sums over their
 // batches, newest first.
 func (s Announcements) Announcements(ctx context.Context, templateID int64) ([]reminder.AnnouncementStatus, error) {
-	rows, err := s.Pool.Query(ctx, `select `+announcementColumns+` from announcements a where a.template_id = $1 and a.kind <> 'waitlist' order by a.id desc`, templateID)
+	rows, err := s.Pool.Query(ctx, `select `+announcementColumns+` from announcements a where a.template_id = $1 and a.kind not in ('waitlist', 'offer', 'won', 'lost') order by a.id desc`, templateID)
 	if err != nil {
 		return nil, pg.Translate(err)
 	}

@@ -14,14 +14,15 @@ import (
 )
 
 // cuttable is the condition that announcement a may be cut now. A correction
-// waits until batches about other openings have ended. Users whom these batches
+// waits until batches about former openings have ended. Users whom these batches
 // still reach have to be corrected too, and a second cut after a crash must find
 // the same users.
 const cuttable = `(a.state = 'waiting' or a.state = 'cutting' and a.cut_lease_until < clock_timestamp())
 	and (a.kind <> 'correction' or a.stop_reason is not null
-		or not exists (select from slots s where s.template_id = a.template_id and s.opens_at <> a.opens_at and s.state in ('firing', 'sending'))
+		or not exists (select from slots s where s.template_id = a.template_id and s.opens_at <> a.opens_at and s.state in ('firing', 'sending')
+			and (s.doors = 0 or doors_at(s.template_id, s.opens_at) = 0))
 		and not exists (select from announcements o where o.template_id = a.template_id and o.kind = 'correction'
-			and o.opens_at <> a.opens_at and o.state in ('cutting', 'sending')))`
+			and o.opens_at <> a.opens_at and o.superseded_at is not null and o.state in ('cutting', 'sending')))`
 
 // BeginAnnouncing claims the announcement; see [reminder.AnnouncingStore].
 func (s Announcements) BeginAnnouncing(ctx context.Context, id int64, lasting time.Duration) (reminder.AnnouncementCut, error) {
@@ -50,7 +51,10 @@ const misinformed = ` from batches b where b.template_id = $1 and b.sent_count >
 func (s Announcements) audienceParts(ctx context.Context, a reminder.Announcement) ([]delivery.Range, error) {
 	sql, args := `select coalesce(min(b.from_user), 1), coalesce(max(b.to_user), 0), coalesce(sum(b.sent_count), 0)`+misinformed,
 		[]any{a.TemplateID, a.OpensAt}
-	if a.Kind == delivery.KindCancelled {
+	switch a.Kind {
+	case delivery.KindWon, delivery.KindLost:
+		return s.entrantParts(ctx, a.TemplateID)
+	case delivery.KindCancelled:
 		sql, args = `select
 			coalesce((select user_id from reservations where template_id = $1 order by user_id limit 1), 1),
 			coalesce((select user_id from reservations where template_id = $1 order by user_id desc limit 1), 0),
@@ -63,7 +67,10 @@ func (s Announcements) audienceParts(ctx context.Context, a reminder.Announcemen
 
 // ReadAudience reads the recipients of the announcement within the part.
 func (s Announcements) ReadAudience(ctx context.Context, cut reminder.AnnouncementCut, part delivery.Range) (reminder.Due, error) {
-	if cut.Kind == delivery.KindCancelled {
+	switch cut.Kind {
+	case delivery.KindWon, delivery.KindLost:
+		return s.readEntrants(ctx, cut, part)
+	case delivery.KindCancelled:
 		return pg.ReadUsers(ctx, s.DB, `select user_id, `+anyOnChannelSQL+` from reservations
 			where template_id = $1 and user_id between $2 and $3`, cut.TemplateID, part.From, part.To)
 	}

@@ -9,6 +9,7 @@ import (
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
+	"dropbell/domain/template"
 )
 
 // told is the information that the users of one part got about a template's
@@ -65,7 +66,32 @@ func (s Announcements) readTold(ctx context.Context, a reminder.Announcement, pa
 	for _, users := range corrections {
 		t.count(users)
 	}
-	return t, pg.Translate(err)
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	return t, s.ofOpening(ctx, a, part, t)
+}
+
+// ofOpening leaves among the wrong users of the part those whose door opens at the instant that the announcement names.
+func (s Announcements) ofOpening(ctx context.Context, a reminder.Announcement, part delivery.Range, t *told) error {
+	var doors template.DoorSet
+	if err := s.Pool.QueryRow(ctx, `select doors_at($1, $2)`, a.TemplateID, a.OpensAt).Scan(&doors); err != nil || doors == template.AllDoors {
+		return pg.Translate(err)
+	}
+	var due reminder.Due
+	for c := range t.wrong {
+		due[c] = pg.SetWithin(&t.wrong[c], part)
+	}
+	if err := ofDoors(ctx, s.Doors, a.TemplateID, doors, &due); err != nil {
+		return err
+	}
+	for c, ids := range due {
+		t.wrong[c].Clear()
+		for _, id := range ids {
+			t.wrong[c].Add(uint64(id))
+		}
+	}
+	return nil
 }
 
 // count increments the number of corrections of these users.

@@ -37,8 +37,8 @@ func (s Boards) Board(ctx context.Context, templateID int64) (reminder.Board, er
 
 func readBoard(ctx context.Context, db *pg.DB, tx pgx.Tx, templateID int64) (reminder.Board, error) {
 	var board reminder.Board
-	rows, err := tx.Query(ctx, `select `+pg.SlotColumns+`, s.opens_at = t.opens_at from slots_of($1) s join `+pg.TemplateRow+` t on t.id = s.template_id
-		where (s.opens_at = t.opens_at or s.fired_at is not null) order by s.opens_at desc, s.due_at`, templateID)
+	rows, err := tx.Query(ctx, `select `+pg.SlotColumns+`, `+pg.OfOpening+` from slots_of($1) s join `+pg.TemplateRow+` t on t.id = s.template_id
+		where (`+pg.OfOpening+` or s.fired_at is not null) order by s.opens_at desc, s.due_at`, templateID)
 	if err != nil {
 		return board, err
 	}
@@ -98,30 +98,44 @@ func fillReported(ctx context.Context, db *pg.DB, tx pgx.Tx, board *reminder.Boa
 // deadLetters counts the dead reminders of the template's present opening that
 // are not discarded.
 func deadLetters(ctx context.Context, tx pgx.Tx, templateID int64) (n int64, err error) {
-	err = tx.QueryRow(ctx, `select count(*) from slots s join templates t on t.id = s.template_id and t.opens_at = s.opens_at
+	err = tx.QueryRow(ctx, `select count(*) from slots s join templates t on t.id = s.template_id and `+pg.OfOpening+`
 		join batches b on b.kind = 'reminder' and b.owner_id = s.id and b.dead_count > 0
 		join exceptions e on e.batch_id = b.id and e.outcome = 'dead' where s.template_id = $1`, templateID).Scan(&n)
 	return n, err
 }
 
-func fillBooked(ctx context.Context, tx pgx.Tx, templateID int64, board *reminder.Board) error {
-	rows, err := tx.Query(ctx, `select slot, channel, greatest(0, booked) from bookings_of($1)`, templateID)
+// bookedCell is how many reminders of a slot and channel are booked, about, by users of some doors.
+type bookedCell struct {
+	slot    template.Slot
+	channel delivery.Channel
+	doors   template.DoorSet
+	booked  int64
+}
+
+// eachBooked reads the bookings of the template, for each set of doors that its slots have.
+func eachBooked(ctx context.Context, tx pgx.Tx, templateID int64, each func(bookedCell)) error {
+	rows, err := tx.Query(ctx, `select b.slot, b.channel, s.doors, case when s.doors = 0 then greatest(0, b.booked) else booked_by($1, s.doors, greatest(0, b.booked)) end
+		from bookings_of($1) b cross join (select distinct coalesce(doors, 0)::smallint as doors from slots_of($1)) s`, templateID)
 	if err != nil {
 		return err
 	}
-	var slot template.Slot
-	var channel delivery.Channel
-	var booked int64
-	_, err = pgx.ForEachRow(rows, []any{&slot, &channel, &booked}, func() error {
-		for i := range slices.Backward(board.Rows) {
-			if board.Rows[i].Slot.Slot == slot {
-				board.Rows[i].Cells[channel].Booked = max(0, booked)
-				break // of several rounds it is the last that they are booked for
-			}
-		}
+	var b bookedCell
+	_, err = pgx.ForEachRow(rows, []any{&b.slot, &b.channel, &b.doors, &b.booked}, func() error {
+		each(b)
 		return nil
 	})
 	return err
+}
+
+func fillBooked(ctx context.Context, tx pgx.Tx, templateID int64, board *reminder.Board) error {
+	return eachBooked(ctx, tx, templateID, func(b bookedCell) {
+		for i := range slices.Backward(board.Rows) {
+			if board.Rows[i].Slot.Slot == b.slot && board.Rows[i].Doors == b.doors {
+				board.Rows[i].Cells[b.channel].Booked = b.booked
+				break // of several rounds it is the last that they are booked for
+			}
+		}
+	})
 }
 
 // resultSQL sums the batches of slots that are being sent. For finished slots it

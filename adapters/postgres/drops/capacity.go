@@ -36,7 +36,7 @@ const slotsAheadSQL = `
 // SlotsAhead returns the reminders in the app of slots that are due between the instants.
 func (s Forecasts) SlotsAhead(ctx context.Context, from, until time.Time) ([]forecast.SlotAhead, error) {
 	rows, err := s.Pool.Query(ctx, `
-		select s.template_id, t.name, sh.timezone, s.due_at, `+meantSQL(`b.booked`)+`
+		select s.template_id, t.name, sh.timezone, s.due_at, `+meantSQL(bookedOfSlot)+`
 		from slots s join templates t on t.id = s.template_id join shops sh on sh.number = t.shop_number
 			join bookings b on b.template_id = s.template_id and b.slot = s.slot and b.channel = 0
 		where s.id in (`+slotsAheadSQL+`) and b.booked > 0 and t.state in ('published', 'closed')

@@ -11,7 +11,6 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/forecast"
 	"dropbell/domain/reminder"
-	"dropbell/domain/template"
 )
 
 // expectedRate is the forecast rate of channel c.n - 1; see
@@ -98,7 +97,7 @@ func (r *cockpitReader) dead(ctx context.Context) (err error) {
 
 func (r *cockpitReader) slots(ctx context.Context) error {
 	rows, err := r.tx.Query(ctx, `select `+pg.SlotColumns+`, clock_timestamp() from slots_of($1) s join `+pg.TemplateRow+` t on t.id = s.template_id
-		where s.opens_at = t.opens_at order by s.due_at`, r.templateID)
+		where `+pg.OfOpening+` order by s.due_at, s.id`, r.templateID)
 	if err != nil {
 		return err
 	}
@@ -119,22 +118,13 @@ func (r *cockpitReader) slots(ctx context.Context) error {
 }
 
 func (r *cockpitReader) booked(ctx context.Context) error {
-	rows, err := r.tx.Query(ctx, `select slot, channel, greatest(0, booked) from bookings_of($1)`, r.templateID)
-	if err != nil {
-		return err
-	}
-	var slot template.Slot
-	var channel delivery.Channel
-	var booked int64
-	_, err = pgx.ForEachRow(rows, []any{&slot, &channel, &booked}, func() error {
+	return eachBooked(ctx, r.tx, r.templateID, func(b bookedCell) {
 		for i := range r.Rows {
-			if r.Rows[i].Slot.Slot == slot {
-				r.Rows[i].Lanes[channel].Booked = booked
+			if r.Rows[i].Slot.Slot == b.slot && r.Rows[i].Doors == b.doors {
+				r.Rows[i].Lanes[b.channel].Booked = b.booked
 			}
 		}
-		return nil
 	})
-	return err
 }
 
 // unread copies the known lanes of finished slots into the rows. It returns the

@@ -14,7 +14,8 @@ import (
 	"dropbell/domain/template"
 )
 
-// SaveDoors implements [door.Store]. The template is locked before its doors. A frozen door stays frozen.
+// SaveDoors implements [door.Store]. The template is locked before its doors. A frozen door stays frozen. The reminders
+// of users of a door that moves count to its new opening.
 func (s Templates) SaveDoors(ctx context.Context, t template.Template, tests []door.Test, e staff.Entry) (template.Template, error) {
 	err := s.Tx(ctx, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `update templates set doors = $3, version = version + 1, updated_at = now() where id = $1 and version = $2`, t.ID, t.Version, len(t.Doors))
@@ -23,6 +24,10 @@ func (s Templates) SaveDoors(ctx context.Context, t template.Template, tests []d
 		}
 		if tag.RowsAffected() == 0 {
 			return fault.ErrStale
+		}
+		old, err := doorsBefore(ctx, tx, t)
+		if err != nil {
+			return err
 		}
 		leads := make([]int, len(t.Doors))
 		for i, d := range t.Doors {
@@ -43,17 +48,20 @@ func (s Templates) SaveDoors(ctx context.Context, t template.Template, tests []d
 			if err != nil {
 				return err
 			}
-			b.Queue(`insert into doors as d (template_id, place, name, who, segment_id, lead_minutes, share, user_limit, texts)
-				values ($1, $2, $3, $4, nullif($5::bigint, 0), $6, $7, $8, coalesce(nullif($9::jsonb, 'null'), '{}'))
+			b.Queue(`insert into doors as d (template_id, place, name, who, segment_id, lead_minutes, share, user_limit, texts, weight)
+				values ($1, $2, $3, $4, nullif($5::bigint, 0), $6, $7, $8, coalesce(nullif($9::jsonb, 'null'), '{}'), $10)
 				on conflict (template_id, place) do update set name = excluded.name, who = excluded.who, segment_id = excluded.segment_id,
-					lead_minutes = excluded.lead_minutes, share = excluded.share, user_limit = excluded.user_limit, texts = excluded.texts`,
-				t.ID, i+1, d.Name, d.Who, d.SegmentID, d.LeadMinutes, d.Share, d.Limit, texts)
+					lead_minutes = excluded.lead_minutes, share = excluded.share, user_limit = excluded.user_limit, texts = excluded.texts, weight = excluded.weight`,
+				t.ID, i+1, d.Name, d.Who, d.SegmentID, d.LeadMinutes, d.Share, d.Limit, texts, d.Chances())
 		}
 		b.Queue(`delete from door_tests where template_id = $1`, t.ID)
 		for _, test := range tests {
 			b.Queue(`insert into door_tests (template_id, user_id, note, wants) values ($1, $2, $3, $4)`, t.ID, test.UserID, test.Note, test.Wants)
 		}
 		if err := tx.SendBatch(ctx, b).Close(); err != nil {
+			return err
+		}
+		if err := moveDoors(ctx, tx, old, t); err != nil {
 			return err
 		}
 		if err := pg.InsertAudit(ctx, tx, e); err != nil {
@@ -65,6 +73,16 @@ func (s Templates) SaveDoors(ctx context.Context, t template.Template, tests []d
 		return t, err
 	}
 	return s.Template(ctx, t.ID)
+}
+
+// doorsBefore returns t with the doors as they are stored, as far as their openings are concerned.
+func doorsBefore(ctx context.Context, tx pgx.Tx, t template.Template) (template.Template, error) {
+	rows, err := tx.Query(ctx, `select who, lead_minutes from doors where template_id = $1 order by place`, t.ID)
+	if err != nil {
+		return t, err
+	}
+	t.Doors, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (d template.Door, err error) { return d, row.Scan(&d.Who, &d.LeadMinutes) })
+	return t, err
 }
 
 // DoorTests implements [door.Store].

@@ -18,6 +18,7 @@ func NewDraws(db *pg.DB) Draws { return Draws{db} }
 
 const drawColumns = `d.template_id, d.template_version, d.state, d.key, d.cards, d.opens_at, d.closes_at, coalesce(d.seal, ''), d.sealed_at, d.round,
 	coalesce(d.figures, ''), coalesce(d.figures_by, ''), coalesce(d.evidence, ''), coalesce(d.result, ''), d.drawn_at, d.won, d.struck,
+	d.lapsed, d.offers, d.offers_until,
 	coalesce(c.entered, 0), coalesce(c.departed, 0)`
 
 // drawFrom is where [drawColumns] come from.
@@ -26,7 +27,8 @@ const drawFrom = ` from draws d left join lateral (select sum(entered)::bigint a
 
 func drawPlaces(d *draw.Draw) []any {
 	return []any{&d.TemplateID, &d.TemplateVersion, &d.State, &d.Key, &d.Cards, &d.OpensAt, &d.ClosesAt, &d.Seal, &d.SealedAt, &d.Round,
-		&d.Figures, &d.FiguresBy, &d.Evidence, &d.Result, &d.DrawnAt, &d.Won, &d.Struck, &d.Entered, &d.Left}
+		&d.Figures, &d.FiguresBy, &d.Evidence, &d.Result, &d.DrawnAt, &d.Won, &d.Struck,
+		&d.Lapsed, &d.Offers, &d.OffersUntil, &d.Entered, &d.Left}
 }
 
 func scanDraw(row pgx.CollectableRow) (d draw.Draw, err error) { return d, row.Scan(drawPlaces(&d)...) }
@@ -54,13 +56,30 @@ func (s Draws) Chunk(ctx context.Context, templateID int64, n int) (chunk []byte
 }
 
 // ChunkWith is part of [draw.Store]. It reads the beginning of each chunk.
-func (s Draws) ChunkWith(ctx context.Context, templateID int64, t draw.Ticket) (chunk []byte, err error) {
-	err = s.Pool.QueryRow(ctx, `select rows from draw_chunks where template_id = $1 and chunk = (
-		select max(chunk) from draw_chunks where template_id = $1 and substr(rows, 1, 16) <= $2)`, templateID, t[:]).Scan(&chunk)
+func (s Draws) ChunkWith(ctx context.Context, templateID int64, t draw.Ticket) (chunk []byte, n int, err error) {
+	err = s.Pool.QueryRow(ctx, `select rows, chunk from draw_chunks where template_id = $1 and chunk = (
+		select max(chunk) from draw_chunks where template_id = $1 and substr(rows, 1, 16) <= $2)`, templateID, t[:]).Scan(&chunk, &n)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return nil, nil
+		return nil, 0, nil
 	}
-	return chunk, pg.Translate(err)
+	return chunk, n, pg.Translate(err)
+}
+
+// ChunkRoots is part of [draw.Store].
+func (s Draws) ChunkRoots(ctx context.Context, templateID int64) ([]draw.Hash, error) {
+	rows, err := s.Pool.Query(ctx, `select root from draw_chunks where template_id = $1 order by chunk`, templateID)
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (h draw.Hash, err error) {
+		var raw []byte
+		if err = row.Scan(&raw); err == nil && len(raw) != len(h) {
+			err = draw.ErrNotListed // sealed before roots were stored
+		}
+		copy(h[:], raw)
+		return h, err
+	})
+	return list, pg.Translate(err)
 }
 
 // outdated are the drawn templates t whose draw d needs another card.
@@ -80,7 +99,9 @@ union all
 // dueDraw are the draws d with a next step after the close. The instants of rounds are those of [draw.RoundTime].
 const dueDraw = `(d.state in ('closed', 'drawn') or d.state = 'sealed' and (d.evidence is not null
 	or d.round > 0 and to_timestamp(1692803367 + (d.round - 1) * 3) <= clock_timestamp()
-	or d.source = 'commit'))`
+	or d.source = 'commit')
+	or d.state = 'offered' and (d.offers_until <= clock_timestamp() or exists (select from draw_entries e where e.template_id = d.template_id
+		and e.state = 'won' and e.accepted_at is not null and e.coupon_id is null and e.reason is null)))`
 
 // Outdated is part of [draw.OperatorStore].
 func (s Draws) Outdated(ctx context.Context, limit int) ([]draw.Outdated, error) {

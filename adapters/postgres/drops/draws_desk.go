@@ -63,7 +63,7 @@ func (s Draws) Figures(ctx context.Context, templateID int64, figures string, e 
 // strikeSQL strikes the entry of user $2 in draw $1, unless it was struck before, or its coupon is in use.
 const strikeSQL = `
 update draw_entries e set state = 'struck', reason = $3, struck_at = clock_timestamp(), listed = $4
-where e.template_id = $1 and e.user_id = $2 and e.state <> 'struck'
+where e.template_id = $1 and e.user_id = $2 and e.state not in ('struck', 'lapsed')
   and not exists (select from coupons c where c.id = e.coupon_id and c.state in ('locked', 'used'))`
 
 // Strike is part of [draw.DeskStore].
@@ -80,7 +80,7 @@ func (s Draws) Strike(ctx context.Context, templateID int64, who user.ID, reason
 			return draw.ErrNotEntered
 		case err != nil:
 			return err
-		case before == draw.Struck:
+		case before == draw.Struck || before == draw.Lapsed:
 			return draw.ErrStruck
 		}
 		tag, err := tx.Exec(ctx, strikeSQL, templateID, who, reason, d.Seal != "")
@@ -91,9 +91,12 @@ func (s Draws) Strike(ctx context.Context, templateID int64, who user.ID, reason
 			return draw.ErrUsed
 		}
 		// A draw that was made is made again: the next ticket in the order moves up.
-		_, err = tx.Exec(ctx, `update draws set struck = struck + 1, won = won - $2::int, state = case when state in ('drawn', 'done') then 'sealed' else state end
+		_, err = tx.Exec(ctx, `update draws set struck = struck + 1, won = won - $2::int, state = case when state in ('drawn', 'offered', 'done') then 'sealed' else state end
 			where template_id = $1`, templateID, map[bool]int{true: 1}[before == draw.Won])
 		if err != nil {
+			return err
+		}
+		if err := pg.StrikeWaiter(ctx, tx, templateID, who); err != nil {
 			return err
 		}
 		return pg.InsertAudit(ctx, tx, e)

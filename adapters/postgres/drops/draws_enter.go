@@ -54,22 +54,23 @@ func (s *Entries) Enter(ctx context.Context, a draw.Attempt) (draw.Answer, error
 
 // enterSQL stores a group of entries; no two have the same user. It returns a row for each entry that
 // was stored, and, if an entry was not, rows for the others: the user's earlier entry, if there is one,
-// and the window of the draw. Parameters: $1 templates, $2 users, $3 tickets, $4 salts, $5 weights, and
-// $6 the templates, each once.
+// and the window of the draw. Parameters: $1 templates, $2 users, $3 tickets, $4 salts, $5 weights,
+// $6 the templates, each once, $7 doors and $8 channels.
 //
 // FOR SHARE locks the draws. Closing a draw and changing its card update the same rows. Either this
 // group commits first and the close waits for it, or the close commits first; then this statement reads
 // the row again after its wait and finds it is no longer open. Comparing clocks alone would leave a gap.
 const enterSQL = `
 with asked as not materialized (
-    select * from unnest($1::bigint[], $2::bigint[], $3::uuid[], $4::uuid[], $5::smallint[]) as a (template_id, user_id, ticket, salt, weight)
+    select * from unnest($1::bigint[], $2::bigint[], $3::uuid[], $4::uuid[], $5::smallint[], $7::smallint[], $8::smallint[])
+        as a (template_id, user_id, ticket, salt, weight, door, channels)
 ), taking as (
     select template_id from draws
     where template_id = any($6::bigint[]) and (state = 'open') is true and opens_at <= clock_timestamp() and closes_at > clock_timestamp()
     order by template_id for share
 ), stored as (
-    insert into draw_entries (template_id, user_id, ticket, salt, weight, entered_at)
-    select a.template_id, a.user_id, a.ticket, a.salt, a.weight, date_trunc('second', clock_timestamp()) from asked a join taking using (template_id)
+    insert into draw_entries (template_id, user_id, ticket, salt, weight, door, channels, entered_at)
+    select a.template_id, a.user_id, a.ticket, a.salt, a.weight, a.door, a.channels, date_trunc('second', clock_timestamp()) from asked a join taking using (template_id)
     order by a.template_id, a.user_id
     on conflict (template_id, user_id) do nothing
     returning template_id, user_id, entered_at
@@ -77,6 +78,10 @@ with asked as not materialized (
     insert into draw_counts as c (template_id, shard, entered)
     select template_id, pg_backend_pid() % 16, count(*) from stored group by template_id order by template_id
     on conflict (template_id, shard) do update set entered = c.entered + excluded.entered
+), grown as (
+    insert into draw_growth as g (template_id, minute, shard, delta)
+    select template_id, date_trunc('minute', clock_timestamp()), pg_backend_pid() % 16, count(*) from stored group by template_id order by template_id
+    on conflict (template_id, minute, shard) do update set delta = g.delta + excluded.delta
 )
 select user_id, true, null::uuid, null::uuid, null::smallint, entered_at, 'entered', '', null::timestamptz, null::timestamptz, clock_timestamp() from stored
 union all
@@ -91,14 +96,16 @@ func (s *Entries) enterAll(ctx context.Context, group []draw.Attempt) ([]draw.An
 	}
 	n := len(group)
 	templates, users, weights := make([]int64, n), make([]int64, n), make([]int16, n)
+	doors, channels := make([]int16, n), make([]int16, n)
 	tickets, salts, of := make([][16]byte, n), make([][16]byte, n), make(map[user.ID]int, n)
 	for i := range group {
 		a := &group[i]
 		templates[i], users[i], weights[i], tickets[i], salts[i] = a.TemplateID, a.UserID, int16(a.Weight), a.Ticket, a.Salt
+		doors[i], channels[i] = int16(a.Door), int16(a.Channels)
 		of[user.ID(a.UserID)] = i
 	}
 	answers := make([]draw.Answer, n)
-	err := s.PlannedByHash(ctx, enterSQL, []any{templates, users, tickets, salts, weights, distinct(templates)}, func(rows pgx.Rows) error {
+	err := s.PlannedByHash(ctx, enterSQL, []any{templates, users, tickets, salts, weights, distinct(templates), doors, channels}, func(rows pgx.Rows) error {
 		for rows.Next() {
 			var by user.ID
 			a, r, err := scanAnswer(rows, &by)
@@ -107,7 +114,7 @@ func (s *Entries) enterAll(ctx context.Context, group []draw.Attempt) ([]draw.An
 			}
 			i := of[by]
 			if a.Created {
-				r.Entry, a.Record = group[i].Entry, &r
+				r.Entry, r.Door, a.Record = group[i].Entry, group[i].Door, &r
 			} else if r.State != "" {
 				r.UserID, a.Record = int64(by), &r
 			}
@@ -143,11 +150,13 @@ func scanAnswer(rows pgx.Rows, by *user.ID) (a draw.Answer, r draw.Record, err e
 	return a, r, nil
 }
 
-const recordColumns = `user_id, ticket, salt, weight, entered_at, state, coalesce(rank, 0), coalesce(coupon_id, 0), listed, coalesce(reason, '')`
+const recordColumns = `user_id, ticket, salt, weight, entered_at, state, coalesce(rank, 0), coalesce(coupon_id, 0), listed, coalesce(reason, ''),
+	door, offered_until, accepted_at`
 
 func scanRecord(row pgx.CollectableRow) (r draw.Record, err error) {
 	var ticket, salt [16]byte
-	err = row.Scan(&r.UserID, &ticket, &salt, &r.Weight, &r.EnteredAt, &r.State, &r.Rank, &r.CouponID, &r.Listed, &r.Reason)
+	err = row.Scan(&r.UserID, &ticket, &salt, &r.Weight, &r.EnteredAt, &r.State, &r.Rank, &r.CouponID, &r.Listed, &r.Reason,
+		&r.Door, &r.OfferedUntil, &r.AcceptedAt)
 	r.Ticket, r.Salt, r.EnteredAt = ticket, salt, r.EnteredAt.UTC()
 	return r, err
 }
@@ -175,6 +184,9 @@ with taking as (
 ), counted as (
     insert into draw_counts as c (template_id, shard, departed) select template_id, pg_backend_pid() % 16, 1 from gone
     on conflict (template_id, shard) do update set departed = c.departed + 1
+), shrunk as (
+    insert into draw_growth as g (template_id, minute, shard, delta) select template_id, date_trunc('minute', clock_timestamp()), pg_backend_pid() % 16, -1 from gone
+    on conflict (template_id, minute, shard) do update set delta = g.delta - 1
 )
 select exists (select from gone), exists (select from taking), exists (select from draw_entries where template_id = $1 and user_id = $2)`
 

@@ -51,7 +51,7 @@ func (s Draws) Seal(ctx context.Context, templateID int64, prepare func(*draw.Se
 		if err != nil {
 			return err
 		}
-		if err := writeChunks(ctx, tx, templateID, w.Rows); err != nil {
+		if err := writeChunks(ctx, tx, templateID, w); err != nil {
 			return err
 		}
 		var now time.Time
@@ -106,9 +106,9 @@ func readStruckCounts(ctx context.Context, tx pgx.Tx, templateID int64) ([]draw.
 }
 
 // writeChunks stores the sorted list, one chunk after the other.
-func writeChunks(ctx context.Context, tx pgx.Tx, templateID int64, list []draw.Row) error {
-	for i := range draw.Chunks(len(list)) {
-		if _, err := tx.Exec(ctx, `insert into draw_chunks (template_id, chunk, rows) values ($1, $2, $3)`, templateID, i, draw.Chunk(list, i)); err != nil {
+func writeChunks(ctx context.Context, tx pgx.Tx, templateID int64, w *draw.SealWork) error {
+	for i, root := range w.Roots {
+		if _, err := tx.Exec(ctx, `insert into draw_chunks (template_id, chunk, rows, root) values ($1, $2, $3, $4)`, templateID, i, draw.Chunk(w.Rows, i), root[:]); err != nil {
 			return err
 		}
 	}
@@ -153,7 +153,7 @@ func readChunks(ctx context.Context, tx pgx.Tx, templateID int64) ([]draw.Row, e
 }
 
 func readStrikes(ctx context.Context, tx pgx.Tx, templateID int64) ([]draw.Strike, error) {
-	rows, err := tx.Query(ctx, `select ticket, coalesce(reason, '') from draw_entries where template_id = $1 and state = 'struck' and listed
+	rows, err := tx.Query(ctx, `select ticket, coalesce(reason, '') from draw_entries where template_id = $1 and state in ('struck', 'lapsed') and listed
 		order by struck_at, ticket`, templateID)
 	if err != nil {
 		return nil, err
@@ -187,7 +187,8 @@ func storeDecision(ctx context.Context, tx pgx.Tx, templateID int64, made draw.D
 // Winners is part of [draw.OperatorStore].
 func (s Draws) Winners(ctx context.Context, templateID int64, after, limit int) ([]draw.Winner, error) {
 	rows, err := s.Pool.Query(ctx, `select user_id, rank from draw_entries
-		where template_id = $1 and state = 'won' and rank > $2 and coupon_id is null and reason is null order by rank limit $3`, templateID, after, limit)
+		where template_id = $1 and state = 'won' and rank > $2 and coupon_id is null and reason is null
+			and (accepted_at is not null or (select accept_hours = 0 from templates where id = $1)) order by rank limit $3`, templateID, after, limit)
 	if err != nil {
 		return nil, pg.Translate(err)
 	}
@@ -195,7 +196,8 @@ func (s Draws) Winners(ctx context.Context, templateID int64, after, limit int) 
 	return list, pg.Translate(err)
 }
 
-// SaveIssued is part of [draw.OperatorStore].
+// SaveIssued is part of [draw.OperatorStore]. The coupon of a winner who was struck meanwhile is noted, so that it is
+// taken back.
 func (s Draws) SaveIssued(ctx context.Context, templateID int64, list []draw.Issued) error {
 	if len(list) == 0 {
 		return nil
@@ -205,10 +207,13 @@ func (s Draws) SaveIssued(ctx context.Context, templateID int64, list []draw.Iss
 		users[i], coupons[i], reasons[i] = w.UserID, w.CouponID, w.Reason
 	}
 	return s.Tx(ctx, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, `with issued as (update draw_entries e set coupon_id = nullif(i.coupon_id, 0), reason = nullif(i.reason, '')
+		_, err := tx.Exec(ctx, `with issued as (update draw_entries e set coupon_id = nullif(i.coupon_id, 0),
+				reason = case e.state when 'won' then nullif(i.reason, '') else e.reason end
 			from unnest($2::bigint[], $3::bigint[], $4::text[]) as i (user_id, coupon_id, reason)
-			where e.template_id = $1 and e.user_id = i.user_id and e.state = 'won' and e.coupon_id is null
-			returning e.user_id, e.ticket, e.coupon_id), told as (select * from issued where coupon_id is not null)
+			where e.template_id = $1 and e.user_id = i.user_id and e.state in ('won', 'struck') and e.coupon_id is null
+			returning e.user_id, e.ticket, e.coupon_id, e.state), told as (select * from issued where coupon_id is not null and state = 'won'), again as (
+				update draws set state = 'drawn' where template_id = $1 and state in ('offered', 'done')
+				and exists (select from issued where coupon_id is not null and state = 'struck'))
 			`+listEntries(true), templateID, users, coupons, reasons)
 		return err
 	})
@@ -253,20 +258,14 @@ func (s Draws) TellLost(ctx context.Context, templateID int64, limit int) (more 
 	return more, err
 }
 
-// Finish is part of [draw.OperatorStore].
-func (s Draws) Finish(ctx context.Context, templateID int64) error {
-	_, err := s.Pool.Exec(ctx, `update draws set state = 'done' where template_id = $1 and state = 'drawn'
-		and not exists (select from draw_entries where template_id = $1 and state = 'won' and coupon_id is null and reason is null)`, templateID)
-	return pg.Translate(err)
-}
-
 // DrawLateness returns for how many seconds the next step of a draw has been due, of the draw that waits
 // longest. A public draw that waits for its figures is not late.
 func (s Draws) DrawLateness(ctx context.Context) (seconds float64, err error) {
 	err = s.Pool.QueryRow(ctx, `select coalesce(max(extract(epoch from clock_timestamp() - due)), 0)::float8 from (
-		select case d.state when 'open' then d.closes_at when 'closed' then d.closes_at when 'drawn' then d.drawn_at
-			else case when d.round > 0 then to_timestamp(1692803367 + (d.round - 1) * 3) when d.source = 'commit' or d.evidence is not null then d.sealed_at end end as due
-		from draws d where d.state in ('open', 'closed', 'sealed', 'drawn')) w where due < clock_timestamp()`).Scan(&seconds)
+		select case d.state when 'open' then d.closes_at when 'closed' then d.closes_at when 'drawn' then d.drawn_at when 'offered' then d.offers_until
+			else greatest(case when d.round > 0 then to_timestamp(1692803367 + (d.round - 1) * 3) when d.source = 'commit' or d.evidence is not null then d.sealed_at end,
+				d.offers_until) end as due
+		from draws d where d.state in ('open', 'closed', 'sealed', 'drawn', 'offered')) w where due < clock_timestamp()`).Scan(&seconds)
 	return seconds, pg.Translate(err)
 }
 
@@ -278,12 +277,14 @@ type DrawAccount struct {
 	Rows    draw.Counts
 	Waiting int64
 	Coupons int64
+	// Removed says that the rows were removed after their retention; the counts stay.
+	Removed bool
 }
 
 // Difference is by how many entries the counts differ from the rows.
 func (a DrawAccount) Difference() int64 {
 	off := func(counted, rows int64) int64 { return max(counted-rows, rows-counted) }
-	return off(a.Won, a.Rows.Won) + off(a.Struck, a.Rows.Struck) + off(a.Counts.Waiting(), a.Waiting)
+	return off(a.Won, a.Rows.Won) + off(a.Struck, a.Rows.Struck) + off(a.Lapsed, a.Rows.Lapsed) + off(a.Counts.Waiting(), a.Waiting)
 }
 
 // DrawAccount counts the entries of a draw from the rows, at one instant. It returns [draw.ErrNoDraw] if the
@@ -300,9 +301,10 @@ func (s Draws) DrawAccount(ctx context.Context, templateID int64) (a DrawAccount
 		} else if err != nil {
 			return err
 		}
-		return tx.QueryRow(ctx, `select count(*) filter (where state = 'won'), count(*) filter (where state = 'struck'), count(*) filter (where state = 'entered'),
-			(select count(*) from coupons where template_id = $1 and origin = 'draw' and not returned)
-			from draw_entries where template_id = $1`, templateID).Scan(&a.Rows.Won, &a.Rows.Struck, &a.Waiting, &a.Coupons)
+		return tx.QueryRow(ctx, `select count(*) filter (where state = 'won'), count(*) filter (where state = 'struck'), count(*) filter (where state = 'lapsed'), count(*) filter (where state = 'entered'),
+			(select count(*) from coupons where template_id = $1 and origin = 'draw' and not returned),
+			count(*) = 0 and exists (select from drop_archives where template_id = $1)
+			from draw_entries where template_id = $1`, templateID).Scan(&a.Rows.Won, &a.Rows.Struck, &a.Rows.Lapsed, &a.Waiting, &a.Coupons, &a.Removed)
 	})
 	a.State, a.Counts = d.State, d.Counts
 	return a, err

@@ -63,7 +63,7 @@ func aDraw(t *testing.T) *drawing {
 func (d *drawing) enter(ids ...user.ID) {
 	d.Helper()
 	for _, err := range pgtest.Together(len(ids), func(i int) error {
-		_, created, err := d.service.Enter(d.Context(), ids[i], d.drop.ID)
+		_, created, err := d.service.Enter(d.Context(), draw.Wish{TemplateID: d.drop.ID, UserID: ids[i]})
 		if err == nil && !created {
 			err = errors.New("entered before")
 		}
@@ -133,7 +133,7 @@ func TestDraw(t *testing.T) {
 	d := aDraw(t)
 	ids := pgtest.Users(1, 40)
 	d.enter(ids...)
-	first, created, err := d.service.Enter(t.Context(), 7, d.drop.ID)
+	first, created, err := d.service.Enter(t.Context(), draw.Wish{TemplateID: d.drop.ID, UserID: 7})
 	d.Must(err)
 	again, err := d.service.Mine(t.Context(), 7, d.drop.ID)
 	d.Must(err)
@@ -175,7 +175,7 @@ func TestDraw(t *testing.T) {
 	if r := d.verify(7); !r.Sound() {
 		t.Errorf("%+v", r)
 	}
-	if _, _, err := d.service.Enter(t.Context(), 99, d.drop.ID); !errors.Is(err, draw.ErrClosed) {
+	if _, _, err := d.service.Enter(t.Context(), draw.Wish{TemplateID: d.drop.ID, UserID: 99}); !errors.Is(err, draw.ErrClosed) {
 		t.Errorf("after the close: %v", err)
 	}
 	if err := d.service.Leave(t.Context(), 7, d.drop.ID); !errors.Is(err, draw.ErrClosed) {
@@ -222,7 +222,7 @@ func TestDrawWithoutEntries(t *testing.T) {
 	d.Do(other, template.Cancelling)
 	d.drop = other
 	d.until(draw.Cancelled, d.operator)
-	if _, _, err := d.service.Enter(t.Context(), 1, other.ID); !errors.Is(err, draw.ErrClosed) {
+	if _, _, err := d.service.Enter(t.Context(), draw.Wish{TemplateID: other.ID, UserID: 1}); !errors.Is(err, draw.ErrClosed) {
 		t.Errorf("a cancelled draw: %v", err)
 	}
 }

@@ -23,11 +23,14 @@ func meantSQL(number string) string {
 	return `((` + number + `)::bigint * (100 - t.hold_out_percent) + 50) / 100`
 }
 
+// bookedOfSlot is how many of the bookings b are for slot s, which may be for some doors only.
+const bookedOfSlot = `case when s.doors = 0 then b.booked else booked_by(s.template_id, s.doors, b.booked) end`
+
 // Jobs returns the booked reminders of waiting slots, and the remaining reminders of slots
 // that are being sent.
 func (s Forecasts) Jobs(ctx context.Context, until time.Time) ([]forecast.Job, error) {
 	rows, err := s.Pool.Query(ctx, `
-		select s.template_id, t.name, s.slot, b.channel, s.due_at, s.opens_at, `+meantSQL(`b.booked`)+`, sh.timezone, sh.number, b.booked
+		select s.template_id, t.name, s.slot, b.channel, s.due_at, s.opens_at, `+meantSQL(bookedOfSlot)+`, sh.timezone, sh.number, `+bookedOfSlot+`
 		from slots s join templates t on t.id = s.template_id join shops sh on sh.number = t.shop_number
 			join bookings b on b.template_id = s.template_id and b.slot = s.slot
 		where s.state = 'waiting' and s.due_at <= $1 and b.booked > 0

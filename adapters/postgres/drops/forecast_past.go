@@ -41,7 +41,7 @@ func (s Forecasts) Keep(ctx context.Context, list []forecast.Prognosis) error {
 func (s Forecasts) PastForecasts(ctx context.Context, templateID int64) ([]forecast.PastForecast, error) {
 	rows, err := s.Pool.Query(ctx, `
 		select s.id, s.slot, f.channel, s.due_at, s.opens_at, f.made_at, f.booked, f.messages, f.missed, f.per_second, f.finish_at
-		from slots_of($1) s join templates t on t.id = s.template_id and t.opens_at = s.opens_at join slot_forecasts_of($1) f on f.slot_id = s.id
+		from slots_of($1) s join templates t on t.id = s.template_id and `+pg.OfOpening+` join slot_forecasts_of($1) f on f.slot_id = s.id
 		order by s.due_at, f.channel`, templateID)
 	if err != nil {
 		return nil, pg.Translate(err)

@@ -17,5 +17,5 @@ func (r *Reservations) Delivered(ctx context.Context, by user.ID, templateIDs []
 // Announced returns the outcomes of all other messages to the user about the
 // templates: corrections, cancellations, and notices before a coupon expires.
 func (r *Reservations) Announced(ctx context.Context, by user.ID, templateIDs []int64) ([]reminder.Delivered, error) {
-	return pg.UserOutcomes(ctx, r.DB, by, templateIDs, delivery.AllChannels(), delivery.KindCorrection, delivery.KindCancelled, delivery.KindNotice, delivery.KindWaitlist)
+	return pg.UserOutcomes(ctx, r.DB, by, templateIDs, delivery.AllChannels(), append(delivery.Announced(), delivery.KindNotice)...)
 }

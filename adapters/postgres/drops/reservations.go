@@ -3,6 +3,8 @@ package drops
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -160,14 +162,18 @@ left join still_open o on o.template_id = a.template_id
 left join rows on rows.template_id = a.template_id and rows.user_id = a.user_id`
 
 func (r *Reservations) cancelAll(ctx context.Context, group []reminder.Change) ([]reminder.Decision, error) {
+	sql, more := cancelSQL, []any(nil)
 	if r.Listed != nil && r.Listed(ctx, true) {
-		return r.cancelWith(ctx, cancelListedSQL, group, event.ReservationsListed)
+		sql, more = cancelListedSQL, []any{event.ReservationsListed}
 	}
-	return r.cancelWith(ctx, cancelSQL, group)
+	if slices.ContainsFunc(group, behindDoor) {
+		sql, more = withDoors(sql, fmt.Sprintf("$%d", 7+len(more))), append(more, places(group))
+	}
+	return r.cancelWith(ctx, sql, group, more...)
 }
 
-// cancelWith runs one of the two statements as a transaction of its own. more are the
-// parameters after the six parameters that both statements have.
+// cancelWith runs one of the statements as a transaction of its own. more are the
+// parameters after the six parameters that all of them have.
 func (r *Reservations) cancelWith(ctx context.Context, sql string, group []reminder.Change, more ...any) ([]reminder.Decision, error) {
 	if err := killpoint.Before("reservations.change"); err != nil {
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -22,7 +23,8 @@ import (
 // idempotency key are not decided. Parameters: $1 templates, $2 users, $3 bits, $4 the bits of
 // slot 1 on every channel, $5 the templates, each once, $6 the sums of the event if all
 // reservations are stored, $7 the event's trace, and $8 to $11 the idempotency keys: actors,
-// keys (empty = none), hashes and terms.
+// keys (empty = none), hashes and terms. The last one of statements with doors is the users' doors;
+// see [withDoors].
 //
 // FOR SHARE locks the slots. Firing a slot and moving an opening update the same rows. Either
 // this group commits first and the firing counts it, or the firing commits first; then this
@@ -39,19 +41,47 @@ import (
 //
 // The listed statements also write an event that names the users, for shops that want it. The
 // numbers of its items are drawn after the rows of the reservations were locked.
-var reserveSQL = map[reserving]string{
-	{keys: none}:                 withAsked + reserveRows + reserveAnswers,
-	{keys: fresh}:                withAskedOnce + reserveRows + reserveKeys + reserveAnswers,
-	{keys: looked}:               withAskedAgain + reserveRows + reserveKeys + reserveAnswers,
-	{keys: none, listed: true}:   withAsked + reserveRows + reserveList + reserveAnswers,
-	{keys: fresh, listed: true}:  withAskedOnce + reserveRows + reserveKeys + reserveList + reserveAnswers,
-	{keys: looked, listed: true}: withAskedAgain + reserveRows + reserveKeys + reserveList + reserveAnswers,
-}
+var reserveSQL = func() map[reserving]string {
+	all := map[reserving]string{}
+	for keys, asked := range map[keys]string{none: withAsked, fresh: withAskedOnce, looked: withAskedAgain} {
+		for _, kind := range []reserving{{keys: keys}, {keys: keys, listed: true}, {keys: keys, doors: true}, {keys: keys, listed: true, doors: true}} {
+			sql := asked + reserveRows
+			if kind.keys != none {
+				sql += reserveKeys
+			}
+			if kind.listed {
+				sql += reserveList
+			}
+			if sql += reserveAnswers; kind.doors && keys == none {
+				sql = withDoors(sql, "$8")
+			} else if kind.doors {
+				sql = withDoors(sql, "$12")
+			}
+			all[kind] = sql
+		}
+	}
+	return all
+}()
 
 // reserving selects the statement for a group of reservations.
 type reserving struct {
 	keys   keys
 	listed bool
+	doors  bool // some of the drops have doors
+}
+
+// withDoors makes of a statement about changes of reservations the statement that knows the doors of the
+// users, by their places in the parameter: 0 = the drop has no doors, or the user comes through none and may
+// cancel what is open to any door. Which slots are open is then known for each template and door.
+func withDoors(sql, places string) string {
+	return strings.NewReplacer("$3::bigint[]", "$3::bigint[], "+places+"::smallint[]", "a (template_id, user_id, bits", "a (template_id, user_id, bits, door",
+		"select template_id, slot from slots", "select template_id, slot, doors from slots",
+		"select template_id, bit_or($4::bigint << (slot - 1)) as mask from locked group by template_id",
+		`select a.template_id, a.door, bit_or($4::bigint << (l.slot - 1)) as mask from (select distinct template_id, door from asked) a
+        join locked l on l.template_id = a.template_id and (a.door = 0 or l.doors = 0 or l.doors & (1 << (a.door - 1)) <> 0) group by 1, 2`,
+		"from stored join still_open o using (template_id)", "from stored join asked a using (template_id, user_id) join still_open o using (template_id, door)",
+		"still_open o using (template_id)", "still_open o using (template_id, door)",
+		"still_open o on o.template_id = a.template_id", "still_open o on o.template_id = a.template_id and o.door = a.door").Replace(sql)
 }
 
 // keys are the kinds of a group's idempotency keys: no keys, keys that are assumed to be new,
@@ -67,7 +97,7 @@ const (
 const (
 	withAsked = `
 with asked as not materialized (
-    select * from unnest($1::bigint[], $2::bigint[], $3::bigint[]) as a (template_id, user_id, bits)
+    select * from unnest($1::bigint[], $2::bigint[], /*users*/$3::bigint[]) as a (template_id, user_id, bits/*door*/)
 ), size as (
     select cardinality($1) as n
 )`
@@ -149,11 +179,15 @@ func (r *Reservations) reserveAll(ctx context.Context, group []reminder.Change) 
 	templates, users, bits := columns(group)
 	args := []any{templates, users, bits, reminder.EveryChannel, distinct(templates), sums(templates, bits), pg.TraceOf(ctx)}
 	kind := reserving{listed: r.Listed != nil && r.Listed(ctx, false)}
+	kind.doors = slices.ContainsFunc(group, behindDoor)
 	if slices.ContainsFunc(group, func(c reminder.Change) bool { return c.Once != nil }) {
 		args, kind.keys = append(args, keysOf(group)...), fresh
 		if r.repeats.Add(-1) >= 0 {
 			kind.keys = looked
 		}
+	}
+	if kind.doors {
+		args = append(args, places(group))
 	}
 	for try := 1; ; try++ {
 		decisions, err := r.reserveWith(ctx, reserveSQL[kind], group, args)
@@ -199,6 +233,18 @@ func (r *Reservations) reserveWith(ctx context.Context, sql string, group []remi
 		return rows.Err()
 	})
 	return decisions, err
+}
+
+// behindDoor reports whether the change is about a drop with doors.
+func behindDoor(c reminder.Change) bool { return c.Door != 0 }
+
+// places returns the column of the users' doors.
+func places(group []reminder.Change) []int16 {
+	list := make([]int16, len(group))
+	for i, c := range group {
+		list[i] = int16(c.Door)
+	}
+	return list
 }
 
 // distinct returns each of the ids once.

@@ -25,10 +25,12 @@ type SilentBatches interface {
 type Slots struct {
 	*pg.DB
 	SilentBatches
+	// Doors finds the users of slots that are for some doors only.
+	Doors reminder.DoorJudge
 }
 
-// NewSlots returns the slot store of db; batches finds abandoned batches.
-func NewSlots(db *pg.DB, batches SilentBatches) Slots { return Slots{db, batches} }
+// NewSlots returns the slot store of db; batches finds abandoned batches. Drops with doors need [Slots.Doors] too.
+func NewSlots(db *pg.DB, batches SilentBatches) Slots { return Slots{DB: db, SilentBatches: batches} }
 
 // sentBefore is the condition that slot s leaves out users whom slot o has reached. Either o
 // is an earlier round of s, or o belongs to another opening and the template reminds once
@@ -93,7 +95,7 @@ func slotEvent(s reminder.Slot, at time.Time) event.Slot {
 
 // EndFiring records that every batch is stored. While a stopped slot was being cut, its users
 // may have reserved again for the new opening. So the number of its recipients is taken from
-// its batches only.
+// its batches only, as is that of a slot for some doors: a second cut may judge users differently.
 func (s Slots) EndFiring(ctx context.Context, cut reminder.Cut, reserved [delivery.Channels]int64) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `update slots set state = 'sending', cut_at = clock_timestamp(), cut_token = null, cut_lease_until = null
@@ -103,7 +105,7 @@ func (s Slots) EndFiring(ctx context.Context, cut reminder.Cut, reserved [delive
 		}
 		_, err = tx.Exec(ctx, `
 			insert into slot_results (slot_id, channel, reserved, expected)
-			select s.id, c.n - 1, case when s.stop_reason is null then c.found else
+			select s.id, c.n - 1, case when s.stop_reason is null and s.doors = 0 then c.found else
 				coalesce((select sum(due_count) from batches b where b.kind = 'reminder' and b.owner_id = s.id and b.channel = c.n - 1), 0) end,
 				`+expectedRate+`
 			from slots s, unnest($2::bigint[]) with ordinality as c (found, n) where s.id = $1

@@ -11,6 +11,7 @@ import (
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
+	"dropbell/domain/template"
 	"dropbell/domain/user"
 )
 
@@ -36,10 +37,45 @@ func (s Slots) ReadDue(ctx context.Context, cut reminder.Cut, part delivery.Rang
 	due, err := pg.ReadUsers(ctx, s.DB, `select user_id, (slots >> $2::int) & $3 from reservations
 		where template_id = $1 and user_id between $4 and $5 and slots & ($3::bigint << $2::int) <> 0`,
 		cut.TemplateID, int64(cut.Slot.Slot)-1, reminder.EveryChannel, part.From, part.To)
-	if err != nil || cut.Round == 0 && !cut.RemindOnce {
+	if err != nil {
 		return due, err
 	}
-	return due, s.leaveOut(ctx, cut.ID, part, &due)
+	if cut.Round > 0 || cut.RemindOnce {
+		if err := s.leaveOut(ctx, cut.ID, part, &due); err != nil {
+			return due, err
+		}
+	}
+	return due, ofDoors(ctx, s.Doors, cut.TemplateID, cut.Doors, &due)
+}
+
+// ofDoors leaves in due the users who come through one of the doors.
+func ofDoors(ctx context.Context, judge reminder.DoorJudge, templateID int64, doors template.DoorSet, due *reminder.Due) error {
+	if doors == template.AllDoors {
+		return nil
+	}
+	all := roaring64.New()
+	for _, ids := range due {
+		for _, id := range ids {
+			all.Add(uint64(id))
+		}
+	}
+	users := make([]user.ID, 0, all.GetCardinality())
+	for it := all.Iterator(); it.HasNext(); {
+		users = append(users, user.ID(it.Next()))
+	}
+	places, err := judge.Places(ctx, templateID, users)
+	if err != nil {
+		return err
+	}
+	for i, id := range users {
+		if !doors.Has(int(places[i])) {
+			all.Remove(uint64(id))
+		}
+	}
+	for c := range due {
+		due[c] = slices.DeleteFunc(due[c], func(id user.ID) bool { return !all.Contains(uint64(id)) })
+	}
+	return nil
 }
 
 // leaveOut removes from due the users whom the slots of [sentBefore] have

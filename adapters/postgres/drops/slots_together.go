@@ -125,7 +125,15 @@ func (s Slots) ReadTogether(ctx context.Context, cuts []reminder.Cut) ([]reminde
 		templates[i], slots[i] = c.TemplateID, int32(c.Slot.Slot)-1
 	}
 	due := make([]reminder.Due, len(cuts))
-	return due, pg.ReadUsersOf(ctx, s.DB, due, readTogetherSQL, templates, slots, reminder.EveryChannel)
+	if err := pg.ReadUsersOf(ctx, s.DB, due, readTogetherSQL, templates, slots, reminder.EveryChannel); err != nil {
+		return nil, err
+	}
+	for i, c := range cuts {
+		if err := ofDoors(ctx, s.Doors, c.TemplateID, c.Doors, &due[i]); err != nil {
+			return nil, err
+		}
+	}
+	return due, nil
 }
 
 // storeTogetherSQL returns slot, channel, first user and id of each new batch. It returns no
@@ -220,7 +228,7 @@ func (s Slots) EndTogether(ctx context.Context, found []reminder.Found) error {
 		_, err = tx.Exec(ctx, `
 			with rates as materialized (select c.n, `+expectedRate+` as expected from generate_series(1, $4::int) as c (n))
 			insert into slot_results (slot_id, channel, reserved, expected)
-			select s.id, c.n - 1, case when s.stop_reason is null then c.found else
+			select s.id, c.n - 1, case when s.stop_reason is null and s.doors = 0 then c.found else
 				coalesce((select sum(due_count) from batches b where b.kind = 'reminder' and b.owner_id = s.id and b.channel = c.n - 1), 0) end, r.expected
 			from unnest($1::bigint[], $2::smallint[], $5::bigint[]) as c (slot, n, found) join slots s on s.id = c.slot join rates r on r.n = c.n
 			on conflict do nothing`, slots, channels, assumedRates(), delivery.Channels, counts)

@@ -15,11 +15,11 @@ import (
 // each day it returns the number of messages of this drop and of all drops.
 var smsDays = `
 with days as (
-	select (s.due_at at time zone 'utc')::date as day, sum(` + meantSQL(`b.booked`) + `) as messages
+	select (s.due_at at time zone 'utc')::date as day, sum(` + meantSQL(bookedOfSlot) + `) as messages
 	from slots s join bookings b on b.template_id = s.template_id and b.slot = s.slot and b.channel = @channel join templates t on t.id = s.template_id
 	where s.template_id = @id and s.state = 'waiting' and b.booked > 0 group by 1
 )
-select d.day, d.messages::bigint, (select sum(` + meantSQL(`b.booked`) + `)
+select d.day, d.messages::bigint, (select sum(` + meantSQL(bookedOfSlot) + `)
 	from slots s join bookings b on b.template_id = s.template_id and b.slot = s.slot and b.channel = @channel join templates t on t.id = s.template_id
 	where s.state = 'waiting' and s.due_at >= d.day::timestamp at time zone 'utc' and s.due_at < (d.day + 1)::timestamp at time zone 'utc')::bigint
 from days d order by d.day`

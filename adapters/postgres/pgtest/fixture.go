@@ -82,6 +82,7 @@ func On(t *testing.T, url string) *Fixture {
 	t.Cleanup(w.Batches.Close)
 	t.Cleanup(w.Feedback.Close)
 	t.Cleanup(w.Inbox.Close)
+	w.Slots.Doors = audiencedb.NewDoors(db)
 	w.Service = &template.Service{Store: w.Templates, Now: Clock, Draws: func(template.Opening) error { return nil }}
 	return w
 }
@@ -98,6 +99,13 @@ func (w *Fixture) Claims() *couponsdb.Claims {
 	c := couponsdb.NewClaims(w.DB, postgres.Grouping{})
 	w.Cleanup(c.Close)
 	return c
+}
+
+// Waitlists returns the waitlists, which go with the test.
+func (w *Fixture) Waitlists() *couponsdb.Waitlists {
+	l := couponsdb.NewWaitlists(w.DB, postgres.Grouping{})
+	w.Cleanup(l.Close)
+	return l
 }
 
 // Clock is the time as the database can store it.

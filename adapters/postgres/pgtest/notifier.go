@@ -32,6 +32,7 @@ func NewNotifier(t *testing.T) *Notifier {
 	w := New(t)
 	n := &Notifier{Fixture: w, Store: dropsdb.NewAnnouncements(w.DB), Queue: &MemoryQueue{},
 		App: NewSink(delivery.App, 1000), Hook: NewSink(delivery.Webhook, 100)}
+	n.Store.Doors = w.Slots.Doors
 	n.Staff = &reminder.Announcements{Store: n.Store, Now: Clock}
 	n.Worker = &reminder.Announcer{Store: n.Store, Queue: n.Queue, Now: Clock, LeaseFor: 10 * time.Second}
 	n.Daemon = w.Deliverer(n.Queue, n.App, n.Hook)

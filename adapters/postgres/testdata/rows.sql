@@ -18,6 +18,7 @@ insert into draw_entries (template_id, user_id, ticket, salt, entered_at, state,
     (1, 1001, '00000000-0000-0000-0000-000000000001', '00000000-0000-0000-0000-000000000002', '2026-12-01 11:00Z', 'won', 1, 1),
     (1, 1002, '00000000-0000-0000-0000-000000000003', '00000000-0000-0000-0000-000000000004', '2026-12-01 11:01Z', 'entered', null, null);
 insert into draw_counts (template_id, shard, entered, departed) values (1, 3, 3, 1);
+insert into draw_growth (template_id, minute, shard, delta) values (1, '2026-12-01 11:00Z', 3, 2);
 insert into draw_chunks (template_id, chunk, rows) values (1, 0, '\x00');
 insert into slots (template_id, slot, opens_at, due_at, state, fired_at, cut_at, finished_at) values
     (1, 1, '2026-12-01 12:00Z', '2026-12-01 11:55Z', 'finished', '2026-12-01 11:55Z', '2026-12-01 11:55:01Z', '2026-12-01 11:55:02Z');
@@ -112,6 +113,7 @@ insert into coupons (template_id, user_id, claim_id, origin, origin_key, state, 
 insert into claim_counts (template_id, user_id, issued) values (1, 1001, 2), (1, 1002, 2);
 insert into waitlists (template_id, joined, waiting) values (1, 1, 1);
 insert into waiters (template_id, user_id, joined_at) values (1, 1003, '2026-12-01 12:00:05Z');
+insert into coupon_returns (coupon_id, template_id, due_at) values (65, 1, '2027-12-02 12:00Z');
 insert into claim_seconds (template_id, second, issued) values (1, '2026-12-01 12:00Z', 4);
 insert into gates (template_id, shards, epoch, state, base, reason, lease_until, built_at) values (1, 2, 1, 'standing', 0, 'published', '2026-11-29 08:01Z', '2026-11-29 08:00Z');
 insert into gate_shards (template_id, shard, allot, settled, refused, epoch) values (1, 0, 500, 2, 0, 1), (1, 1, 500, 1, 0, 1);
@@ -125,6 +127,10 @@ insert into coupon_tallies (template_id, used, revoked, discounted) values (1, 1
 insert into sale_hours (template_id, hour, refund, orders, ordered, discount) values (1, '2026-12-01 18:00Z', false, 1, 5000, 500);
 insert into removed_steps (until) values ('2026-11-01 00:00Z');
 insert into orders (shop_number, order_id, user_id, currency, amount, ordered_at) values (10, 'B-1', 1002, 'CNY', 4000, '2026-12-01 18:30Z');
+insert into coupon_orders (order_id, user_id, shop_number, currency, state, revision, discount, lines, products, quantities, amounts, returned, paid_back)
+    values ('A-7', 1002, 10, 'CNY', 'confirmed', 1, 500, '{1}', '{tea}', '{2}', '{5000}', '{1}', 2250);
+insert into coupon_use_lines (order_id, revision, coupon_id, line, amount) values ('A-7', 1, 1, '1', 500);
+insert into coupon_order_refunds (order_id, refund_id, pay_back, clawback, lines, quantities, coupons) values ('A-7', 'R-1', 2250, 0, '{1}', '{1}', '{}');
 insert into budgets (scope, subject, currency, amount) values ('shop', 10, 'CNY', 100000000);
 insert into stock_counts (template_id, coupons, counted_to, seen_to, seen_xact) values (1, 4, 193, 193, '1');
 insert into removed_coupons (template_id, coupons, returned, counted, used, expired, revoked, discounted) values (900, 10, 1, 9, 5, 4, 1, 2500);
@@ -143,6 +149,7 @@ insert into doors (template_id, place, name, who, segment_id, lead_minutes, shar
     select 1, 1, 'Members', 'segment', min(id), 60, 10, 0, '{"en": "Members come first."}', 9223372036854775807, 1, '2026-12-01 10:59Z', '2026-12-01 10:59Z' from segments;
 insert into door_members (template_id, place, chunk, members, count) values (1, 1, 0, '\x00', 1);
 insert into door_tests (template_id, user_id, note, wants) values (1, 1001, 'Wang, gold', 1);
+insert into door_codes (serial, template_id, batch_id, user_id) values (3, 65, 65, 1001);
 
 -- access
 insert into staff (email, name, role, shops, password_hash, locale, sso_issuer, sso_subject)
@@ -197,6 +204,7 @@ insert into inbox_history default values;
 -- housekeeping: removals has rows of the published drop, which its trigger wrote
 insert into housekeeping_steps (step, position, ran_at, ended_at, took_ms) values ('batches', 0, '2026-12-02 12:00Z', '2026-12-02 12:00Z', 3);
 insert into drop_archives (template_id, booked, reminded, opened, claimed, used, others, partial, growth) values (65, 2, 1, 1, 1, 0, 0, false, '[[1796040000, 2]]');
+insert into exports (template_id, due_at, final, exported_at, rows, bytes) values (65, '2026-12-03 19:00Z', true, '2026-12-02 19:00Z', 5, 900);
 
 -- moves of shops: shop 900 has left
 insert into moves (shop_number, cell, state, moved_at) values (900, 1, 'emptied', '2026-12-02 12:00Z');

@@ -32,12 +32,12 @@ func NewAlerts(db *pg.DB, box *seal.Box) Alerts {
 }
 
 // conditionsSQL returns the conditions that the database alone can tell: drops with late
-// reminders, drops and campaigns with dead letters, drops that are sold out, requests that wait
+// reminders, drops and campaigns with dead letters, drops that are sold out, waitlists whose stock does not move, requests that wait
 // for consent, webhook endpoints that their failures disabled, and jobs that ended lately, each
 // with the member who began the job.
 const conditionsSQL = `
 with late as (
-	select s.template_id, 0::bigint as waiting from slots s join templates t on t.id = s.template_id and t.opens_at = s.opens_at
+	select s.template_id, 0::bigint as waiting from slots s join templates t on t.id = s.template_id and ` + pg.OfOpening + `
 	where s.state = 'waiting' and t.state = 'published' and s.due_at < statement_timestamp() - interval '20 seconds'
 		and s.due_at > statement_timestamp() - interval '1 day'
 	union all
@@ -59,6 +59,11 @@ where c.ends_at > statement_timestamp() - interval '2 days' and exists (select f
 union all
 select 'sold_out', t.id::text, t.shop_number, t.id, 0, t.name, t.stock, '', '/templates/' || t.id
 from templates t where t.state in ('published', 'paused') and t.opens_at <= statement_timestamp() and t.closes_at > statement_timestamp() and t.stock > 0 and t.issued + t.held >= t.stock
+union all
+select 'waitlist', t.id::text, t.shop_number, t.id, 0, t.name, t.held - l.offered, '', '/templates/' || t.id
+from templates t join waitlists l on l.template_id = t.id
+where t.held > 0 and t.held > l.offered and l.waiting > l.offered and t.state = 'published' and l.put_at < statement_timestamp() - interval '1 minute'
+	and least(t.closes_at, t.valid_until - interval '1 hour') - case t.waitlist when 'offer' then interval '1 hour' else interval '0' end > statement_timestamp()
 union all
 select 'approval', r.id::text, r.shop_number, 0, 0, r.name, r.reach, '', '/campaigns/' || r.campaign_id
 from campaign_requests r where r.state = 'asked' and r.ends_at > statement_timestamp()

@@ -130,6 +130,11 @@ func (h Housekeeping) removeCouponsOf(ctx context.Context, id int64, age time.Du
 	for _, sql := range []string{
 		`delete from claim_results where claim_id in (select r.claim_id from claim_results r join templates t on t.id = r.template_id
 			where r.template_id = $3 and ` + pastSQL + ` order by r.claim_id limit $2)`,
+		// Of a draw the sealed list, the cards and the counts stay, which name no user.
+		`delete from draw_entries where (template_id, user_id) in (select e.template_id, e.user_id from draw_entries e join templates t on t.id = e.template_id
+			where e.template_id = $3 and ` + pastSQL + ` order by e.user_id limit $2)`,
+		`delete from draw_growth where (template_id, minute, shard) in (select g.template_id, g.minute, g.shard from draw_growth g join templates t on t.id = g.template_id
+			where g.template_id = $3 and ` + pastSQL + ` order by g.minute, g.shard limit $2)`,
 		`delete from claim_seconds where (template_id, second) in (select s.template_id, s.second from claim_seconds s join templates t on t.id = s.template_id
 			where s.template_id = $3 and ` + pastSQL + ` order by s.second limit $2)`,
 	} {

@@ -55,9 +55,17 @@ func TestCouponsOfDropsThatAreOverAreRemoved(t *testing.T) {
 	const n = 6000 // more than a chunk
 	old, recent := w.sold(n, 10.1), w.sold(10, 9.9)
 	w.wantBooks(old, n, 0)
+	for _, id := range []int64{old, recent} {
+		w.Exec(`insert into draw_entries (template_id, user_id, ticket, salt, entered_at) values ($1, 1, gen_random_uuid(), gen_random_uuid(), now())`, id)
+		w.Exec(`insert into draw_growth (template_id, minute, shard, delta) values ($1, date_trunc('minute', now()), 0, 1)`, id)
+		w.Exec(`insert into draw_chunks (template_id, chunk, rows) values ($1, 0, '\x00')`, id)
+	}
 	removed, err := workdb.NewHousekeeping(w.DB).Clean(t.Context(), keepCoupons, 0)
-	if w.Must(err); removed != n+2 { // coupons, one second, one refused claim
-		t.Errorf("%d removed, want %d", removed, n+2)
+	if w.Must(err); removed != n+4 { // coupons, one second, one refused claim, an entry of a draw and its minute
+		t.Errorf("%d removed, want %d", removed, n+4)
+	}
+	if entries, lists := w.Number(`select count(*) from draw_entries where template_id = $1`, old), w.Number(`select count(*) from draw_chunks`); entries != 0 || lists != 2 {
+		t.Errorf("%d entries of the old draw are left, and %d sealed lists of 2", entries, lists)
 	}
 	if got := w.soldRows(old); got != 0 {
 		t.Errorf("%d rows are left of the old drop", got)

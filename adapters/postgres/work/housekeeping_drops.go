@@ -147,7 +147,7 @@ with over as materialized (
     where t.id = $1 and t.state in ('closed', 'cancelled')
         and not exists (select from removals m where m.step = 'reservations' and m.object_id = t.id)
         and not exists (select from slots s where s.template_id = t.id and s.state in ('waiting', 'firing', 'sending'))
-        and not exists (select from batches b where b.template_id = t.id and b.kind in ('reminder', 'correction', 'cancelled', 'waitlist'))
+        and not exists (select from batches b where b.template_id = t.id and (b.kind = 'reminder' or b.kind in ` + pg.Announced + `))
     for no key update of t
 ), kept as (
     update drop_archives a set packed_at = clock_timestamp(),

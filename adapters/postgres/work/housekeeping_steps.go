@@ -67,6 +67,8 @@ func steps(keep Retention) []step {
 		removing("notice_runs", keep.Delivery, "notice_runs", "id", `(select id, settled_at from notice_runs order by id limit $2) r where `+older("settled_at")),
 		// As long as the log that says which of them used coupons.
 		removing("orders", keep.Operations, "orders", "(shop_number, order_id)", `orders where `+older("ordered_at")),
+		// With what their coupons took off each line, and their refunds.
+		removing("coupon_orders", keep.Operations, "coupon_orders", "order_id", `coupon_orders where `+older("created_at")),
 		// By id, which grows with the time, so that no index on the instant is needed.
 		{"coupon_operations", keep.Operations, `with old as materialized (select id, at from (select id, at from coupon_operations order by id limit $2) o where o.at < now() - $1::interval),
 			noted as (insert into removed_steps as r (until) select max(at) from old having count(*) > 0

@@ -3,6 +3,7 @@ package apns
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"slices"
 	"strconv"
 
 	"dropbell/adapters/push"
@@ -38,8 +39,7 @@ type alert struct {
 // payload encodes m, with the text cut as far as Apple demands.
 func payload(m delivery.Message) []byte {
 	n := note{Tag: m.IdempotencyKey(), Drop: m.Subject.TemplateID, APS: aps{Sound: "default"}}
-	switch m.Subject.Kind {
-	case delivery.KindReminder, delivery.KindCorrection, delivery.KindCancelled, delivery.KindWaitlist:
+	if k := m.Subject.Kind; k == delivery.KindReminder || slices.Contains(delivery.Announced(), k) {
 		n.APS.Level = "time-sensitive"
 	}
 	if m.Subject.TemplateID != 0 {

@@ -14,10 +14,12 @@ import (
 // builder renews the lease four times in this time, whatever step it is at.
 const lease = 2 * time.Second
 
-// hold runs do under a lease. renew extends the lease, and ends it when called with
-// 0. The context of do is cancelled when the lease is lost. After a failure hold
-// ends the lease, so that the next builder need not wait for it.
-func hold(ctx context.Context, renew func(ctx context.Context, lease time.Duration) error, do func(ctx context.Context) error) error {
+// hold runs do under a lease, and then finish, which ends the lease. renew extends the
+// lease, and ends it when called with 0. The context of do is cancelled when the lease is
+// lost. The lease is not renewed while finish runs: a renewal after it would make a gate
+// that is open look as if it were being built. After a failure hold ends the lease, so
+// that the next builder need not wait for it.
+func hold(ctx context.Context, renew func(ctx context.Context, lease time.Duration) error, do, finish func(ctx context.Context) error) error {
 	held, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	if err := renew(held, lease); err != nil {
@@ -42,6 +44,9 @@ func hold(ctx context.Context, renew func(ctx context.Context, lease time.Durati
 	err := do(held)
 	end(nil)
 	renewing.Wait()
+	if err == nil {
+		err = finish(ctx)
+	}
 	if err == nil {
 		return nil
 	}
@@ -98,11 +103,8 @@ func (k *Keeper) build(ctx context.Context, plan Plan, newest, entries int64, re
 		if err != nil {
 			return err
 		}
-		if err := k.fillAndOpen(ctx, plan, plan.all()); err != nil {
-			return err
-		}
-		return k.Store.Activate(ctx, id, plan.Epoch)
-	})
+		return k.fillAndOpen(ctx, plan, plan.all())
+	}, func(ctx context.Context, begun Plan) error { return k.Store.Activate(ctx, id, begun.Epoch) })
 	if err != nil {
 		return err
 	}
@@ -151,11 +153,11 @@ func (k *Keeper) divide(stock int64, machines int) int {
 }
 
 // drained begins a new epoch, fences the shards, writes every claim accepted before the
-// epoch to the database, and then calls do with the plan of the new epoch. The order
+// epoch to the database, and then calls do and finish with the plan of the new epoch. The order
 // matters: the claims on the streams are complete only once no shard accepts claims any
 // more.
 func (k *Keeper) drained(ctx context.Context, plan Plan, newest, entries int64, shards int, reason string,
-	do func(ctx context.Context, begun Plan) error) error {
+	do, finish func(ctx context.Context, begun Plan) error) error {
 	id, w := plan.Template.ID, &work{began: k.Now(), total: entries}
 	plan, err := k.Store.Begin(ctx, id, plan.Epoch, newest, shards, reason, lease)
 	if err != nil {
@@ -173,7 +175,7 @@ func (k *Keeper) drained(ctx context.Context, plan Plan, newest, entries int64, 
 			return err
 		}
 		return do(ctx, plan)
-	})
+	}, func(ctx context.Context) error { return finish(ctx, plan) })
 }
 
 // writeAll writes the claims that wait on a fenced shard. If the database has lost
@@ -196,7 +198,8 @@ func (k *Keeper) writeAll(ctx context.Context, plan Plan, shard int, reason stri
 // retires the plan before it removes the shards, so that the gate is not built
 // anew.
 func (k *Keeper) clear(ctx context.Context, plan Plan) error {
-	err := k.drained(ctx, plan, 0, 0, plan.Shards, ReasonEnded, func(ctx context.Context, begun Plan) error {
+	nothing := func(context.Context, Plan) error { return nil }
+	err := k.drained(ctx, plan, 0, 0, plan.Shards, ReasonEnded, nothing, func(ctx context.Context, begun Plan) error {
 		return k.Store.Retire(ctx, begun.Template.ID, begun.Epoch)
 	})
 	if err != nil {

@@ -102,11 +102,8 @@ func (k *Keeper) buildSome(ctx context.Context, plan Plan, shards []int, entries
 		if err != nil {
 			return err
 		}
-		if err := k.fillAndOpen(ctx, plan, shards); err != nil {
-			return err
-		}
-		return k.Store.FinishShards(ctx, id, shards, epoch)
-	})
+		return k.fillAndOpen(ctx, plan, shards)
+	}, func(ctx context.Context) error { return k.Store.FinishShards(ctx, id, shards, epoch) })
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,9 @@ package gate
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
@@ -190,11 +192,39 @@ func TestALostLeaseEndsTheWork(t *testing.T) {
 	}, func(ctx context.Context) error {
 		<-ctx.Done()
 		return ctx.Err()
+	}, func(context.Context) error {
+		t.Error("a building was finished whose lease was lost")
+		return nil
 	})
 	if !errors.Is(err, ErrStaleEpoch) || ended {
 		t.Errorf("%v, ended %v", err, ended)
 	}
-	if err := hold(t.Context(), func(context.Context, time.Duration) error { return nil }, func(context.Context) error { return nil }); err != nil {
-		t.Error(err)
-	}
+}
+
+// TestAFinishedBuildingIsNotRenewed: however long it takes to finish, no renewal makes a gate that is
+// open look as if it were being built.
+func TestAFinishedBuildingIsNotRenewed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var renewals atomic.Int64
+		renew := func(context.Context, time.Duration) error {
+			renewals.Add(1)
+			return nil
+		}
+		lasting := func(ctx context.Context) error {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(2 * lease):
+				return nil
+			}
+		}
+		var before int64
+		err := hold(t.Context(), renew, lasting, func(ctx context.Context) error {
+			before = renewals.Load()
+			return lasting(ctx)
+		})
+		if n := renewals.Load(); err != nil || before < 8 || n != before {
+			t.Errorf("%d renewals before and %d while it was finished, %v", before, n-before, err)
+		}
+	})
 }

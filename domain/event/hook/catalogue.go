@@ -34,6 +34,8 @@ const (
 	DrawDrawn            Type = "draw.drawn"
 	EntryWon             Type = "entry.won"
 	EntryLost            Type = "entry.lost"
+	WaitlistFilled       Type = "waitlist.filled"
+	WaitlistLapsed       Type = "waitlist.lapsed"
 	TestEvent            Type = "endpoint.test"
 )
 
@@ -41,13 +43,13 @@ const (
 // documents.
 func Types() []Type {
 	return []Type{DropPublished, DropMoved, DropOpened, DropSoldOut, DropClosed, DropCancelled, DropEarned, ReservationMade, ReservationCancelled,
-		CouponIssued, CouponLocked, CouponUsed, CouponReleased, CouponRefunded, CouponRevoked, CouponExpired, CouponSuspended, CouponRestored, CampaignFinished, DeliveryDead, BudgetReached, DrawSealed, DrawDrawn, EntryWon, EntryLost}
+		CouponIssued, CouponLocked, CouponUsed, CouponReleased, CouponRefunded, CouponRevoked, CouponExpired, CouponSuspended, CouponRestored, CampaignFinished, DeliveryDead, BudgetReached, DrawSealed, DrawDrawn, EntryWon, EntryLost, WaitlistFilled, WaitlistLapsed}
 }
 
 // Batched reports whether one event of the type is about up to [MaxItems] users.
 func (t Type) Batched() bool {
 	switch t {
-	case ReservationMade, ReservationCancelled, CouponIssued, CouponExpired, DeliveryDead, EntryWon, EntryLost:
+	case ReservationMade, ReservationCancelled, CouponIssued, CouponExpired, DeliveryDead, EntryWon, EntryLost, WaitlistFilled, WaitlistLapsed:
 		return true
 	}
 	return false

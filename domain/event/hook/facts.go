@@ -88,6 +88,23 @@ func OfEntries(e event.EntryList) (list []Event) {
 	return list
 }
 
+// OfWaiters returns the events of users of a waitlist, in parts of at most [MaxItems].
+func OfWaiters(e event.WaiterList) (list []Event) {
+	t := WaitlistLapsed
+	if e.Filled {
+		t = WaitlistFilled
+	}
+	for part := range slices.Chunk(e.Items, MaxItems) {
+		items := make([]WaiterItem, len(part))
+		for i, x := range part {
+			items[i] = WaiterItem(x)
+		}
+		list = append(list, Event{Type: t, Subject: Drop(e.TemplateID), TemplateID: e.TemplateID, Sequence: e.Sequence, At: e.At, Items: len(part),
+			Data: WaitersData{e.TemplateID, items}})
+	}
+	return list
+}
+
 // OfEarned returns the event of what a drop earned.
 func OfEarned(d EarnedData, at time.Time) Event {
 	d.EndedAt = d.EndedAt.UTC()

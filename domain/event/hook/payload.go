@@ -190,6 +190,20 @@ type EntryItem struct {
 	CouponID int64  `json:"coupon_id,string,omitempty"`
 }
 
+// WaitersData is the data of waitlist.filled and waitlist.lapsed.
+type WaitersData struct {
+	TemplateID int64        `json:"template_id,string"`
+	Items      []WaiterItem `json:"items"`
+}
+
+// WaiterItem is a user of a waitlist. CouponID is the coupon of a user who got one. Out is set for a user who
+// gets no further offer.
+type WaiterItem struct {
+	UserID   int64 `json:"user_id,string"`
+	CouponID int64 `json:"coupon_id,string,omitempty"`
+	Out      bool  `json:"out,omitempty"`
+}
+
 // DeadData is the data of delivery.dead: recipients whom a batch of messages did
 // not reach after all attempts. Kind is the kind of the messages, such as reminder.
 type DeadData struct {

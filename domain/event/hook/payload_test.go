@@ -87,6 +87,13 @@ func examples(t *testing.T) map[hook.Type]hook.Event {
 		}
 		add(hook.OfEntries(event.EntryList{TemplateID: big, Won: won, Items: []event.ListedEntry{one}, Sequence: 56, At: at})[0], true)
 	}
+	for _, filled := range []bool{true, false} {
+		one := event.ListedWaiter{UserID: 7, Out: !filled}
+		if filled {
+			one.CouponID = big
+		}
+		add(hook.OfWaiters(event.WaiterList{TemplateID: big, Filled: filled, Items: []event.ListedWaiter{one}, Sequence: 57, At: at})[0], true)
+	}
 	test := hook.NewTest(hook.Endpoint{ID: 3, Shop: 10}, at)
 	test.Sequence = 52
 	add(test, true)

@@ -25,6 +25,7 @@ const (
 	Job         Kind = "job"      // an import or another job has ended
 	Endpoint    Kind = "endpoint" // a webhook endpoint was disabled by its failures
 	Budget      Kind = "budget"   // 80 % of a budget is used, or all of it
+	Waitlist    Kind = "waitlist" // stock is kept for users who wait, and does not move
 	Test        Kind = "test"     // asked for by a member, to one destination
 )
 
@@ -47,7 +48,7 @@ const DetailDropBudget = "drop_budget"
 
 // Kinds returns the kinds that staff choose from.
 func Kinds() []Kind {
-	return []Kind{Channel, Late, DeadLetters, Balance, SoldOut, Approval, Job, Endpoint, Budget}
+	return []Kind{Channel, Late, DeadLetters, Balance, SoldOut, Approval, Job, Endpoint, Budget, Waitlist}
 }
 
 // A Condition is something that needs attention for as long as it lasts.
@@ -139,6 +140,9 @@ func (a Alert) Text(tag string) string {
 		} else {
 			text = pick(fmt.Sprintf("“%s”: %d %% of the budget is used.", a.Name, a.Count), fmt.Sprintf("「%s」：预算已使用 %d%%。", a.Name, a.Count))
 		}
+	case Waitlist:
+		text = pick(fmt.Sprintf("“%s”: %s kept for waiting customers for more than a minute. Check that a worker with the role house runs.", a.Name, many(a.Count, "coupon")),
+			fmt.Sprintf("「%s」：%s 张为候补保留的优惠券超过一分钟未发放，请检查 house 角色的 worker 是否运行。", a.Name, grouped(a.Count)))
 	case Test:
 		text = pick("This is a test: notifications of Dropbell arrive here.", "这是一条测试消息：Dropbell 的通知会发到这里。")
 	}

@@ -23,7 +23,7 @@ func (d drawn) Template(context.Context, int64) (template.Template, error) { ret
 // enter measures entries of a draw beside reservations, both of users who have none yet. An entry includes its
 // signed receipt. It returns entries and reservations per second.
 func enter(ctx context.Context, s *stack.Stack, templateID int64, callers int, lasting time.Duration) (entries, reservations float64, err error) {
-	if _, err := s.SQL.Exec(ctx, `truncate reservations, outbox, draws, draw_entries, draw_counts`); err != nil {
+	if _, err := s.SQL.Exec(ctx, `truncate reservations, outbox, draws, draw_entries, draw_counts, draw_growth`); err != nil {
 		return 0, 0, err
 	}
 	if _, err := s.SQL.Exec(ctx, `insert into draws (template_id, template_version, key, source, cards, opens_at, closes_at)
@@ -40,7 +40,7 @@ func enter(ctx context.Context, s *stack.Stack, templateID int64, callers int, l
 	t.drop.OpeningMode = template.ByDraw
 	service := &draw.Service{Store: store, Templates: t, Keys: keys}
 	e, err := scenario.Drive(callers, lasting, func(i int64) error {
-		_, created, err := service.Enter(ctx, user.ID(i), templateID)
+		_, created, err := service.Enter(ctx, draw.Wish{TemplateID: templateID, UserID: user.ID(i)})
 		if err == nil && !created {
 			err = fmt.Errorf("user %d had entered", i)
 		}

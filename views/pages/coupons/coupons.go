@@ -64,3 +64,11 @@ func (p CouponDetail) releaseURL() string { return ReleaseURL(p.Coupon) }
 func ReleaseURL(l coupon.Listed) string {
 	return parts.CouponURL(l.ID) + "/release?order=" + url.QueryEscape(l.OrderID)
 }
+
+// reasonText returns the reason of a step: what staff typed, or the sentence of a program.
+func reasonText(ctx context.Context, o coupon.Operation) string {
+	if o.By != "system" {
+		return o.Reason
+	}
+	return ui.Said(ctx, o.Reason)
+}

@@ -3,7 +3,11 @@ package drops
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
+
+	"github.com/a-h/templ"
 
 	"dropbell/domain/door"
 	"dropbell/domain/fault"
@@ -35,6 +39,14 @@ func (p Doors) path() string { return fmt.Sprintf("/templates/%d/doors", p.Plan.
 
 func (p Doors) published() bool { return p.Plan.Template.Stored != template.Draft }
 
+// dragged are the attributes of a door that can be moved.
+func (p Doors) dragged(i int) templ.Attributes {
+	if p.published() {
+		return nil
+	}
+	return templ.Attributes{"data-door": strconv.Itoa(i)}
+}
+
 // rows returns how many doors the form has: after publication none is added.
 func (p Doors) rows() int {
 	if p.published() {
@@ -49,8 +61,19 @@ func (p Doors) movable(ctx context.Context, i int) bool {
 	return !p.published() || t.Doors[i].FrozenAt == nil && t.OpensFor(i+1).Sub(ui.From(ctx).Now) > template.FreezeBefore
 }
 
+// drawn reports whether a draw decides, whose doors have a weight in place of an opening, a share and a limit.
+func (p Doors) drawn() bool { return p.Plan.Template.OpeningMode.Drawn() }
+
+// lead is the key of the sentence that says what doors are.
+func (p Doors) lead() string {
+	if p.drawn() {
+		return "doors.lead_draw"
+	}
+	return "doors.lead"
+}
+
 func (p Doors) whoOptions(ctx context.Context) []ui.Option {
-	list := []ui.Option{{Value: "", Label: ui.T(ctx, "doors.no_door")}, {Value: "all", Label: ui.T(ctx, "doors.all")}}
+	list := []ui.Option{{Value: "", Label: ui.T(ctx, "doors.no_door")}, {Value: "all", Label: ui.T(ctx, "doors.all")}, {Value: "codes", Label: ui.T(ctx, "doors.codes")}}
 	for _, g := range p.Segments {
 		list = append(list, ui.Option{Value: WhoValue(g), Label: ui.T(ctx, "doors.kind."+string(g.Kind), g.Name)})
 	}
@@ -131,10 +154,22 @@ func roughly(ctx context.Context, n int64, exact bool) string {
 	return ui.T(ctx, "doors.about", ui.From(ctx).Locale.Number(n))
 }
 
+// doorShares says which parts of the reservations and coupons the door's users have; "" = not known.
+func doorShares(ctx context.Context, d template.Door) string {
+	var told []string
+	for key, share := range map[string]*int{"doors.booked": d.Booked, "doors.claimed": d.Claimed} {
+		if share != nil {
+			told = append(told, ui.T(ctx, key, ui.From(ctx).Locale.Percent(int64(*share), 1000)))
+		}
+	}
+	slices.Sort(told)
+	return strings.Join(told, " · ")
+}
+
 // label names a field in the summary of errors.
 func (p Doors) label(ctx context.Context, name string) string {
 	for i := range template.MaxDoors {
-		for _, field := range []string{"name", "who", "lead_minutes", "share", "user_limit", "texts.en", "texts.zh-CN"} {
+		for _, field := range []string{"name", "who", "lead_minutes", "share", "user_limit", "weight", "texts.en", "texts.zh-CN"} {
 			if name == DoorField(i, field) {
 				return ui.T(ctx, "doors.field_of", i+1, ui.T(ctx, "doors.field."+field))
 			}
@@ -154,6 +189,9 @@ func (p Doors) label(ctx context.Context, name string) string {
 func (p Doors) groupName(ctx context.Context, d template.Door) string {
 	if g, known := p.Plan.Groups[d.SegmentID]; known {
 		return ui.T(ctx, "doors.kind."+string(g.Kind), g.Name)
+	}
+	if d.Who == template.ToCodes {
+		return ui.T(ctx, "doors.codes")
 	}
 	if d.Who != template.ToAll {
 		return ui.T(ctx, "doors.gone")

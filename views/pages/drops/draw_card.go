@@ -1,8 +1,10 @@
 package drops
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	"dropbell/domain/draw"
 	"dropbell/views/ui"
@@ -35,6 +37,12 @@ func (p Template) drawFacts(ctx context.Context) (list []fact) {
 	if d.Struck > 0 {
 		add("struck", l.Number(d.Struck))
 	}
+	if d.Lapsed > 0 {
+		add("lapsed", l.Number(d.Lapsed))
+	}
+	if d.State == draw.Offered && d.OffersUntil != nil {
+		add("offers_until", l.DateTime(*d.OffersUntil, p.Zone()))
+	}
 	if d.Left > 0 {
 		add("left", l.Number(d.Left))
 	}
@@ -66,4 +74,51 @@ func (p Template) drawWarning(ctx context.Context) string {
 func (p Template) figuresWanted() bool {
 	card, err := p.Draw.Card()
 	return err == nil && card.Source.Kind == draw.Public && p.Draw.State == draw.Sealed && p.Draw.Evidence == ""
+}
+
+// fairnessNote says when the draw was made.
+func (p drawn) fairnessNote(ctx context.Context) string {
+	d := p.Draw.Draw
+	if d.DrawnAt == nil {
+		return ui.T(ctx, "draw.state."+string(d.State))
+	}
+	return ui.T(ctx, "report.draw.at", ui.From(ctx).Locale.DateTime(*d.DrawnAt, p.zone()))
+}
+
+// A drawStage is a step of a draw with its instant; the zero instant is not known yet.
+type drawStage struct {
+	key  string
+	at   time.Time
+	done bool
+}
+
+// stages are the steps of the draw in their order.
+func (p Template) stages(ctx context.Context) (list []drawStage) {
+	d, now := p.Draw, ui.From(ctx).Now
+	add := func(key string, at *time.Time, done bool) {
+		s := drawStage{key: key, done: done}
+		if at != nil {
+			s.at = *at
+		}
+		list = append(list, s)
+	}
+	add("opens", &d.OpensAt, !now.Before(d.OpensAt))
+	add("closes", &d.ClosesAt, d.State != draw.Open)
+	add("seal", d.SealedAt, d.Seal != "")
+	var round *time.Time
+	if d.Round != 0 {
+		round = new(draw.RoundTime(d.Round))
+	}
+	add("draw", cmp.Or(d.DrawnAt, round), d.DrawnAt != nil)
+	if p.AcceptHours > 0 {
+		add("offers", d.OffersUntil, d.State == draw.Done)
+	}
+	add("coupons", nil, d.State == draw.Done)
+	return list
+}
+
+// entriesChart is how the number of entries grew.
+func (p Template) entriesChart(ctx context.Context) ui.TimeChart {
+	return ui.TimeChart{ID: "entries", Label: ui.T(ctx, "draw.chart", p.Name), Value: ui.T(ctx, "draw.entries"), None: ui.T(ctx, "draw.chart_none"), Zone: p.Zone(),
+		Own: ui.Curve{Name: p.Name, Origin: p.OpensAt, Points: p.Entries}}
 }

@@ -70,6 +70,10 @@ func (p PublicDraw) source(ctx context.Context) string {
 	return ui.T(ctx, "draw_page.source."+string(p.Card.Source.Kind), p.Card.Source.Detail)
 }
 
+// longNote is the length of a signed result that the page does not show, in bytes: it names every ticket that was struck or
+// lapsed. The API has it.
+const longNote = 20_000
+
 // facts are the values by which the draw is checked.
 func (p PublicDraw) facts() (list []fact) {
 	add := func(key, value string) {

@@ -96,6 +96,16 @@ func (p Explain) title(ctx context.Context, s reminder.Step) string {
 		if s.Reason != "" && s.Reason != string(claim.ByTap) {
 			return ui.T(ctx, "explain.claimed."+s.Reason)
 		}
+	case reminder.StepEntered:
+		if s.Reason != "" {
+			return ui.T(ctx, "explain.entered_door", s.Reason, s.Detail)
+		}
+	case reminder.StepDrawOffered:
+		return ui.T(ctx, "explain.draw_offered", ui.From(ctx).Locale.DateTime(*s.Planned, p.zone()))
+	case reminder.StepWaiting:
+		if s.Reason != "" {
+			return ui.T(ctx, "explain.waiting."+s.Reason)
+		}
 	case reminder.StepDrawn:
 		return ui.T(ctx, "explain.drawn."+s.Reason)
 	case reminder.StepDoor:
@@ -119,7 +129,7 @@ func stepTone(s reminder.Step) ui.Tone {
 	case reminder.StepCouponTimedOut, reminder.StepCouponRefunded, reminder.StepCouponExpired, reminder.StepCouponRevoked,
 		reminder.StepCouponSuspended, reminder.StepCouponAppealed:
 		return ui.Warn
-	case reminder.StepTried, reminder.StepMoved, reminder.StepPaused, reminder.StepCancelled, reminder.StepSkipped:
+	case reminder.StepTried, reminder.StepMoved, reminder.StepPaused, reminder.StepCancelled, reminder.StepSkipped, reminder.StepLapsed:
 		return ui.Warn
 	case reminder.StepExpected, reminder.StepFired, reminder.StepAnnounced:
 		return ui.Info
@@ -133,8 +143,10 @@ func stepIcon(s reminder.Step) string {
 		return "bell-ringing"
 	case reminder.StepClaimed:
 		return "tag"
-	case reminder.StepEntered, reminder.StepDrawn:
+	case reminder.StepEntered, reminder.StepDrawn, reminder.StepDrawAccepted:
 		return "tag"
+	case reminder.StepDrawOffered, reminder.StepDrawLapsed:
+		return "clock"
 	case reminder.StepDoor:
 		return "users"
 	case reminder.StepStruck, reminder.StepNoDoor:

@@ -461,7 +461,7 @@ func (p Explain) step(s reminder.Step) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if s.Reason != "" && s.Kind != reminder.StepClaimed && s.Kind != reminder.StepDrawn {
+		if s.Reason != "" && s.Kind != reminder.StepClaimed && s.Kind != reminder.StepDrawn && s.Kind != reminder.StepEntered && s.Kind != reminder.StepWaiting {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 26, "<p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -550,7 +550,7 @@ func (p Explain) step(s reminder.Step) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-		} else if s.Detail != "" {
+		} else if s.Detail != "" && s.Kind != reminder.StepEntered {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 36, "<p class=\"answer\"><span class=\"muted\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

@@ -14,14 +14,21 @@ func (p TemplateForm) err(ctx context.Context, name string) string {
 // advanced reports whether the section of advanced fields is open.
 func (p TemplateForm) advanced(ctx context.Context) bool {
 	held := p.Values["hold_out_percent"]
-	guarded := p.Values["protection"]
-	return p.Values["claim_mode"] == "gate" || guarded != "" && guarded != "off" || held != "" && held != "0" || p.err(ctx, "claim_mode")+p.err(ctx, "hold_out_percent")+p.err(ctx, "protection") != ""
+	guarded, within := p.Values["protection"], p.Values["use_within_hours"]
+	return p.stacked(ctx) || p.Values["refund_to"] == "stock" || within != "" && within != "0" || p.err(ctx, "use_within_hours")+p.err(ctx, "refund_to") != "" || p.Values["claim_mode"] == "gate" || guarded != "" && guarded != "off" || held != "" && held != "0" || p.err(ctx, "claim_mode")+p.err(ctx, "hold_out_percent")+p.err(ctx, "protection") != ""
 }
 
 // ambiguous reports whether the named time was refused because it occurs twice, or one of its two
 // instants was already chosen.
 func (p TemplateForm) ambiguous(name string) bool {
 	return p.Values[name+"_fold"] != "" || parts.TimeHappensTwice(p.Errors, name)
+}
+
+// stacked reports whether a field about other coupons of an order differs from its default or is wrong.
+func (p TemplateForm) stacked(ctx context.Context) bool {
+	v := p.Values
+	return v["stack_group"]+v["stacks_with"] != "" || v["max_per_order"] != "" && v["max_per_order"] != "1" || v["refund_rule"] == "recompute" ||
+		p.err(ctx, "stack_group")+p.err(ctx, "stacks_with")+p.err(ctx, "max_per_order")+p.err(ctx, "refund_rule") != ""
 }
 
 // choice describes a choice whose options are explained in the catalogue.

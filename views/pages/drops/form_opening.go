@@ -28,6 +28,8 @@ func (p TemplateForm) countsOpening(name string) bool {
 	switch name {
 	case "entry_minutes", "draw_source":
 		return mode.Drawn()
+	case "accept_hours":
+		return mode == template.ByDraw
 	case "draw_public":
 		return mode.Drawn() && p.Values["draw_source"] == template.SourcePublic
 	}

@@ -98,6 +98,8 @@ func (p TemplateForm) counts(name string) bool {
 		return p.Values["validity"] == "until"
 	case "notify_channels":
 		return strings.TrimSpace(p.Values["notify_days"]) != ""
+	case "stacks_with":
+		return strings.TrimSpace(p.Values["stack_group"]) != ""
 	}
 	return p.countsOpening(name)
 }
@@ -134,7 +136,7 @@ func (p TemplateForm) shown(ctx context.Context, name string) string {
 			typed = "best"
 		}
 		return l.T("draw_source." + typed)
-	case "kind", "target", "obtain", "claim_mode", "waitlist", "protection", "opening_mode":
+	case "kind", "target", "obtain", "claim_mode", "waitlist", "refund_to", "protection", "opening_mode", "refund_rule":
 		if key := name + "." + typed; l.Has(key) {
 			return l.T(key)
 		}
@@ -165,6 +167,10 @@ func (p TemplateForm) shown(ctx context.Context, name string) string {
 	case "notify_days":
 		if typed == "" {
 			return l.T("form.never")
+		}
+	case "stack_group":
+		if typed == "" {
+			return l.T("stacking.alone")
 		}
 	case "notify_channels":
 		return channelsText(ctx, p.notified())

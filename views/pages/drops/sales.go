@@ -104,6 +104,14 @@ func (s Sales) url() string {
 	return compared(fmt.Sprintf("/templates/%d/claims", s.Template.ID), s.With)
 }
 
+// heldNote says when the users who wait get the stock that is kept for them.
+func (s Sales) heldNote(ctx context.Context) string {
+	if s.Template.Waitlist == template.OfferNext {
+		return ui.T(ctx, "waitlist.kept_note")
+	}
+	return ui.T(ctx, "waitlist.held_note")
+}
+
 func (s Sales) availableNote(ctx context.Context) string {
 	switch {
 	case s.Away:

@@ -332,7 +332,7 @@ func (p Template) common() templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if p.Obtain == template.ByCode {
+		if p.Obtain == template.ByCode || p.TakesAccessCodes() {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "<a class=\"menu-item\" href=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

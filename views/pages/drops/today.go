@@ -94,6 +94,11 @@ func (d Drop) moments(ctx context.Context) templ.Attributes {
 			list = append(list, moment{ui.Machine(r.DueAt), ui.T(ctx, "moment.reminders", r.Slot.Slot.Minutes())})
 		}
 	}
+	for i, o := range d.Doors {
+		if at := d.OpensFor(i + 1); at.Before(d.OpensAt) {
+			list = append(list, moment{ui.Machine(at), ui.T(ctx, "moment.door", o.Name)})
+		}
+	}
 	list = append(list, moment{ui.Machine(d.OpensAt), ui.T(ctx, "moment.opening")})
 	raw, _ := json.Marshal(list) // texts
 	return templ.Attributes{"data-moments": string(raw), "data-moment-of": d.Name}

@@ -96,6 +96,9 @@ func pathOf(w reminder.Wave, ch delivery.Channel) string {
 
 func slotName(ctx context.Context, r reminder.Row) string {
 	name := ui.T(ctx, "slot.short", r.Slot.Slot.Minutes())
+	if doors := ui.SlotDoors(ctx, r.Slot); doors != "" {
+		name += " " + doors
+	}
 	if r.Round > 0 {
 		name += " " + ui.SlotRound(ctx, r.Slot)
 	}

@@ -68,7 +68,7 @@ func auditFamilies(scope, field string) []string {
 			"coupon": {"coupon.state."}, "review": {"review.state."}, "job": {"jobs.state."}, "dead_letters": {"jobs.state.", "audit.value.state."}}[scope]
 	case "kind":
 		return map[string][]string{"template": {"kind."}, "announce": {"announce.kind."}, "segment": {"segments.kind."}, "job": {"jobs.kind."}}[scope]
-	case "target", "obtain", "claim_mode", "waitlist", "protection", "opening_mode", "draw_source", "role", "channel":
+	case "target", "obtain", "claim_mode", "waitlist", "refund_to", "protection", "opening_mode", "refund_rule", "draw_source", "role", "channel":
 		return []string{field + "."}
 	case "proposed":
 		return map[string][]string{"review": {"review."}}[scope]
@@ -171,7 +171,7 @@ func (l changeLine) number(ctx context.Context, field string, n int64, currency 
 		return OrDash(strings.Join(names, ", "))
 	case "channel":
 		return l.word(ctx, field, delivery.Channel(n).String())
-	case "stock", "per_user_limit", "entry_minutes", "count", "codes", "used", "users", "audience_users", "total", "done", "late", "sent", "failed", "rate",
+	case "stock", "per_user_limit", "entry_minutes", "accept_hours", "count", "codes", "used", "users", "audience_users", "total", "done", "late", "sent", "failed", "rate",
 		"rate_per_second", "per_day", "per_week", "approval_above":
 		return locale.Number(n)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humachi"
 
 	"dropbell/domain/claim"
+	"dropbell/domain/coupon"
 	"dropbell/domain/pass"
 	"dropbell/domain/user"
 	"dropbell/web/api/parts"
@@ -19,6 +20,7 @@ import (
 type ClaimWish struct {
 	TemplateID string `json:"template_id" pattern:"^[1-9][0-9]{0,18}$" doc:"The drop." example:"1"`
 	Pass       string `json:"pass,omitempty" maxLength:"64" doc:"For a protected drop: the pass from POST /passes/{template_id}."`
+	AccessCode string `json:"access_code,omitempty" minLength:"1" maxLength:"200" doc:"For a drop that answers code_needed: the user's access code, which is entered before the claim is decided. Apps enter it with POST /access-codes before the opening." example:"1XBE-VF78-VYKW-JAGH"`
 }
 
 // Claim is the outcome of a claim.
@@ -59,7 +61,7 @@ func (h *handlers) claimRoutes() {
 			"Idempotency-Key: if no answer arrives, the same request with the same key gets the coupon that was issued, at any later time. A " +
 			"refusal is not stored: the same request is decided anew.",
 		Also: map[int]string{http.StatusAccepted: "Accepted; the coupon is being written. Read the claim by its id."},
-		Codes: []string{"user_erased", "template_not_found", "template_not_open", "not_started", "not_eligible", "door_not_open", "ended", "sold_out", "limit_reached", "pass_required", "passes_not_configured",
+		Codes: []string{"user_erased", "template_not_found", "template_not_open", "not_started", "not_eligible", "code_needed", "code_invalid", "code_used", "not_by_code", "door_not_open", "ended", "sold_out", "limit_reached", "pass_required", "passes_not_configured",
 			"idempotency_conflict"},
 		Example: `{"template_id":"1"}`}, h.claim)
 	pipeline.Register(h.Pipeline, pipeline.Route{Method: http.MethodGet, Path: "/claims/{id}", ID: "get-claim",
@@ -95,6 +97,14 @@ func (h *handlers) claim(ctx context.Context, in *claimRequest) (*claimAnswer, e
 	}
 	if in.Key != "" && !pipeline.Printable(in.Key) {
 		return nil, pipeline.Refused("header."+pipeline.IdempotencyHeader, pipeline.BadKey)
+	}
+	if in.Body.AccessCode != "" {
+		if err := h.mayGuess(in.request); err != nil {
+			return nil, err
+		}
+		if err := h.openDoor(ctx, in.request, id, in.Body.AccessCode); err != nil {
+			return nil, err
+		}
 	}
 	var at time.Time
 	if in.Body.Pass != "" {
@@ -234,7 +244,7 @@ func ownedJSON(c claim.Coupon, by user.ID) OwnedCoupon {
 	return OwnedCoupon{
 		Coupon: Coupon{CouponID: pipeline.Decimal(c.ID), TemplateID: pipeline.Decimal(t.ID), UserID: by.String(), State: c.State, OrderID: c.OrderID,
 			Discount: c.Discount, Currency: t.Currency, LockedUntil: pipeline.UTC(c.LockedUntil), IssuedAt: c.IssuedAt.UTC(),
-			ExpiresAt: c.ExpiresAt.UTC(), UsedAt: pipeline.UTC(c.UsedAt), Returned: c.Returned,
+			ExpiresAt: c.ExpiresAt.UTC(), UseBy: useBy(coupon.RuleOf(t.Spec), c.State, c.IssuedAt), UsedAt: pipeline.UTC(c.UsedAt), Returned: c.Returned,
 			Rule: CouponRule{Discount: parts.DiscountOf(t.Spec), Target: string(t.Target), Product: t.Product}},
 		ClaimID: c.ClaimID.String(), TemplateName: t.Name, ShopNumber: pipeline.Decimal(t.ShopNumber), ShopName: t.ShopName,
 	}

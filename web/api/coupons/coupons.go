@@ -3,6 +3,7 @@
 package coupons
 
 import (
+	"dropbell/domain/cart"
 	"dropbell/domain/claim"
 	"dropbell/domain/coupon"
 	"dropbell/domain/coupon/wallet"
@@ -22,12 +23,16 @@ type Deps struct {
 	CouponAdmin *coupon.Admin
 	Codes       *redeemcode.Service
 	Redeemer    *redeemcode.Redeemer
+	Access      *redeemcode.Access
 	Grants      *coupon.Grants
 	Templates   *template.Service
 	Uploads     pipeline.Uploads
 	// Passes are the passes of coupons in wallets; nil = none are issued.
 	Passes *wallet.Service
 	Orders *coupon.Orders
+	Carts  *cart.Service
+	// CartOrders are orders with several coupons.
+	CartOrders *cart.Orders
 	// Waitlist are the waitlists of drops that sold out.
 	Waitlist *waitlist.Service
 	// ClaimPasses are the passes of protected drops.
@@ -49,11 +54,14 @@ func Routes(pl *pipeline.Pipeline, d Deps) {
 	h := &handlers{pl, d, pl.Limiter("guesses", guessesPerUser), pl.Limiter("guesses-from", guessesPerAddress)}
 	h.couponRoutes()
 	h.orderRoutes()
+	h.cartRoutes()
+	h.cartOrderRoutes()
 	h.passRoutes()
 	h.staffRoutes()
 	h.grantRoutes()
 	h.codeRoutes()
 	h.redemptionRoutes()
+	h.accessRoutes()
 	h.claimRoutes()
 	h.waitlistRoutes()
 	h.claimPassRoutes()

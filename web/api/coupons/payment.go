@@ -26,9 +26,11 @@ type Coupon struct {
 	LockedUntil *time.Time `json:"locked_until,omitempty" doc:"The lock holds at least until then, and may expire afterwards."`
 	IssuedAt    time.Time  `json:"issued_at"`
 	ExpiresAt   time.Time  `json:"expires_at" doc:"The first instant at which the coupon can no longer be locked."`
-	UsedAt      *time.Time `json:"used_at,omitempty"`
-	Returned    bool       `json:"returned_to_stock,omitempty" doc:"The revoked coupon was returned to the stock."`
-	Rule        CouponRule `json:"rule"`
+	// UseBy is nil for a coupon of a drop without use_within_hours, and for one that is not unused.
+	UseBy    *time.Time `json:"use_by,omitempty" doc:"For a drop with use_within_hours: an unused coupon returns to the stock then, if the drop still runs."`
+	UsedAt   *time.Time `json:"used_at,omitempty"`
+	Returned bool       `json:"returned_to_stock,omitempty" doc:"The revoked coupon was returned to the stock."`
+	Rule     CouponRule `json:"rule"`
 }
 
 // CouponRule is the discount of a coupon and the orders that it applies to.
@@ -156,11 +158,20 @@ func signature(ctx context.Context) string {
 	return strings.TrimSpace(by.Label + " " + by.Name)
 }
 
+// useBy returns until when an unused coupon must be used, or nil.
+func useBy(r coupon.Rule, state string, issued time.Time) *time.Time {
+	at := r.UseBy(coupon.Coupon{IssuedAt: issued.UTC()})
+	if at.IsZero() || state != string(coupon.Unused) {
+		return nil
+	}
+	return &at
+}
+
 func couponJSON(c coupon.Case) Coupon {
 	k, r := c.Coupon, c.Rule
 	return Coupon{CouponID: pipeline.Decimal(k.ID), TemplateID: pipeline.Decimal(k.TemplateID), UserID: k.UserID.String(), State: string(k.At(c.Now)),
 		OrderID: k.OrderID, Discount: int64(k.Discount), Currency: r.Currency, LockedUntil: pipeline.UTC(k.LockedUntil), IssuedAt: k.IssuedAt.UTC(),
-		ExpiresAt: k.ExpiresAt.UTC(), UsedAt: pipeline.UTC(k.UsedAt), Returned: k.Returned, Rule: CouponRule{Discount: parts.Discount{Kind: string(r.Kind), AmountOff: int64(r.AmountOff),
+		ExpiresAt: k.ExpiresAt.UTC(), UseBy: useBy(r, string(k.At(c.Now)), k.IssuedAt), UsedAt: pipeline.UTC(k.UsedAt), Returned: k.Returned, Rule: CouponRule{Discount: parts.Discount{Kind: string(r.Kind), AmountOff: int64(r.AmountOff),
 			Threshold: int64(r.Threshold), PercentOff: r.PercentOff, MaxOff: int64(r.MaxOff), Currency: r.Currency},
 			Target: string(r.Target), Product: r.Product}}
 }

@@ -77,19 +77,25 @@ func (h *handlers) guardCodes(w http.ResponseWriter, r *http.Request, body []byt
 	if json.Unmarshal(body, &wish) != nil || wish.Code == "" || utf8.RuneCountInString(wish.Code) > maxTyped {
 		return false
 	}
-	for _, g := range h.guessKeys(r) {
-		if d := g.limiter.Look(g.key, h.Now()); !d.Allowed {
-			h.Problem(r.Context(), pipeline.RetryLater(pipeline.ErrRateLimited.Because("too many codes that are not valid"), d.RetryAfter)).Write(w)
-			return true
-		}
-	}
-	err := h.Redeemer.Genuine(wish.Code)
+	err := h.mayGuess(r)
 	if err == nil {
-		return false
+		if err = h.Redeemer.Genuine(wish.Code); err == nil {
+			return false
+		}
+		h.countGuess(r)
 	}
-	h.countGuess(r)
 	h.Problem(r.Context(), err).Write(w)
 	return true
+}
+
+// mayGuess returns the refusal of clients that have sent too many codes that are not valid.
+func (h *handlers) mayGuess(r *http.Request) error {
+	for _, g := range h.guessKeys(r) {
+		if d := g.limiter.Look(g.key, h.Now()); !d.Allowed {
+			return pipeline.RetryLater(pipeline.ErrRateLimited.Because("too many codes that are not valid"), d.RetryAfter)
+		}
+	}
+	return nil
 }
 
 type guessKey struct {

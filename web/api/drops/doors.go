@@ -15,21 +15,24 @@ import (
 
 // OwnDoor is the door through which the caller comes.
 type OwnDoor struct {
-	Eligible bool              `json:"eligible" doc:"Whether the drop opens for the user at all; if not, the other fields are absent." example:"true"`
+	Eligible bool              `json:"eligible" doc:"Whether the drop opens for the user at all; if not, the fields after code_needed are absent." example:"true"`
+	Code     bool              `json:"code_needed,omitempty" doc:"The drop opens for the user once the user enters an access code, with POST /access-codes." example:"false"`
 	Name     string            `json:"name,omitempty" example:"Members"`
 	OpensAt  *time.Time        `json:"opens_at,omitempty" doc:"When the user can claim from." example:"2027-01-01T11:00:00Z"`
 	Limit    int               `json:"per_user_limit,omitempty" example:"1"`
+	Weight   int               `json:"weight,omitempty" doc:"In a draw: how many chances the user's entry has." example:"1"`
 	Texts    map[string]string `json:"texts,omitempty" doc:"A sentence for users, by language." example:"{\"en\":\"Members come first.\"}"`
 }
 
 // DoorWish is one door of a drop.
 type DoorWish struct {
 	Name        string            `json:"name" maxLength:"60" doc:"At most 60 characters; users see it." example:"Members"`
-	Who         string            `json:"who" enum:"all,segment,list" doc:"Who comes through it. A door for all is the last one." example:"segment"`
+	Who         string            `json:"who" enum:"all,segment,list,codes" doc:"Who comes through it. A door for all is the last one. codes: users who enter an access code, which POST /admin/templates/{id}/codes makes." example:"segment"`
 	SegmentID   string            `json:"segment_id,omitempty" pattern:"^[1-9][0-9]{0,18}$" doc:"The segment or list." example:"3"`
 	LeadMinutes int               `json:"lead_minutes,omitempty" minimum:"0" maximum:"1440" doc:"How long before the drop it opens. The last door opens with the drop; no door opens before the door above it." example:"60"`
 	Share       int64             `json:"share,omitempty" minimum:"0" doc:"How many coupons can be issued until the next door opens, besides those of the doors above; absent = all. Coupons left then go to the next door." example:"20"`
 	UserLimit   int               `json:"user_limit,omitempty" minimum:"0" doc:"The limit per user; absent = the drop's, which it cannot exceed." example:"1"`
+	Weight      int               `json:"weight,omitempty" minimum:"0" maximum:"10" doc:"In a draw: how many chances an entry through this door has; absent = 1. It is on the card of the draw." example:"1"`
 	Texts       map[string]string `json:"texts,omitempty" doc:"A sentence for users, by language (en, zh-CN); at most 200 characters each." example:"{\"en\":\"Members come first.\"}"`
 }
 
@@ -103,7 +106,7 @@ func (h *handlers) putDoors(ctx context.Context, id, version int64, in DoorsWish
 		if err != nil {
 			return nil, err
 		}
-		doors[i] = template.Door{Name: d.Name, Who: template.Who(d.Who), SegmentID: segmentID, LeadMinutes: d.LeadMinutes, Share: d.Share, Limit: d.UserLimit, Texts: d.Texts}
+		doors[i] = template.Door{Name: d.Name, Who: template.Who(d.Who), SegmentID: segmentID, LeadMinutes: d.LeadMinutes, Share: d.Share, Limit: d.UserLimit, Weight: d.Weight, Texts: d.Texts}
 	}
 	for i, test := range in.Tests {
 		id, err := pipeline.ParseID("body.tests.user_id", test.UserID)
@@ -122,7 +125,7 @@ func (h *handlers) putDoors(ctx context.Context, id, version int64, in DoorsWish
 func doorsJSON(p door.Plan) *doorAnswer {
 	plan := DoorPlan{Doors: make([]Door, len(p.Template.Doors)), Tests: make([]DoorTest, len(p.Tests))}
 	for i, d := range p.Template.Doors {
-		j := Door{DoorWish: DoorWish{Name: d.Name, Who: string(d.Who), LeadMinutes: d.LeadMinutes, Share: d.Share, UserLimit: d.Limit, Texts: d.Texts},
+		j := Door{DoorWish: DoorWish{Name: d.Name, Who: string(d.Who), LeadMinutes: d.LeadMinutes, Share: d.Share, UserLimit: d.Limit, Weight: d.Weight, Texts: d.Texts},
 			OpensAt: p.Template.OpensFor(i + 1).UTC(), FrozenAt: pipeline.UTC(d.FrozenAt), Frozen: d.Members}
 		if d.SegmentID != 0 {
 			j.SegmentID = pipeline.Decimal(d.SegmentID)
@@ -145,12 +148,16 @@ func (h *handlers) ownDoor(ctx context.Context, t template.Template) (*OwnDoor, 
 		return nil, nil
 	}
 	place, err := h.DoorMembers.Door(ctx, &t, by)
-	if errors.Is(err, claim.ErrNotEligible) {
-		return &OwnDoor{}, nil
+	if needed := errors.Is(err, claim.ErrCodeNeeded); needed || errors.Is(err, claim.ErrNotEligible) {
+		return &OwnDoor{Code: needed}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	at := t.OpensFor(place).UTC()
-	return &OwnDoor{true, t.Doors[place-1].Name, &at, t.LimitFor(place), t.Doors[place-1].Texts}, nil
+	own := &OwnDoor{Eligible: true, Name: t.Doors[place-1].Name, OpensAt: &at, Limit: t.LimitFor(place), Texts: t.Doors[place-1].Texts}
+	if t.OpeningMode.Drawn() {
+		own.Weight = t.Doors[place-1].Chances()
+	}
+	return own, nil
 }

@@ -20,11 +20,11 @@ type Timeline struct {
 // Step is one thing that happened or is expected.
 type Step struct {
 	At        time.Time  `json:"at" doc:"When it happened, or will."`
-	Kind      string     `json:"kind" enum:"reserved,changed,withdrawn,published,opening_moved,paused,resumed,closed,cancelled,fired,announced,tried,outcome,claimed,coupon_locked,coupon_used,coupon_released,coupon_timed_out,coupon_refunded,coupon_expired,coupon_revoked,suspended,appealed,restored,waiting,left_waitlist,waitlist_skipped,door,no_door,entered,struck,drawn,expected" doc:"door is the opening of the user's door, with its name as reason; a user with no_door belongs to none. entered, struck and drawn are steps of an entry in a draw; drawn has the reason won or lost, and score / cutoff as detail."`
+	Kind      string     `json:"kind" enum:"reserved,changed,withdrawn,published,opening_moved,paused,resumed,closed,cancelled,fired,announced,tried,outcome,claimed,coupon_locked,coupon_used,coupon_released,coupon_timed_out,coupon_refunded,coupon_expired,coupon_revoked,suspended,appealed,restored,waiting,offered,lapsed,left_waitlist,waitlist_skipped,door,no_door,entered,struck,drawn,draw_offered,draw_accepted,draw_lapsed,expected" doc:"door is the opening of the user's door, with its name as reason; a user with no_door belongs to none. entered, struck and drawn are steps of an entry in a draw; waiting has as reason roughly how many users are before one who still waits (under_10, under_100, under_1000, more); drawn has the reason won or lost, and score / cutoff as detail; entered has the door as reason and the weight as detail."`
 	PlannedAt *time.Time `json:"planned_at,omitempty" doc:"When it should have happened."`
 	Channel   string     `json:"channel,omitempty" example:"app"`
 	Minutes   int        `json:"minutes,omitempty" example:"10"`
-	Message   string     `json:"message,omitempty" enum:"reminder,correction,cancelled,notice,waitlist" doc:"The kind of message; notice: before a coupon expires; waitlist: of a coupon that the waitlist gave."`
+	Message   string     `json:"message,omitempty" enum:"reminder,correction,cancelled,notice,waitlist,offer,won,lost" doc:"The kind of message; notice: before a coupon expires; waitlist: of a coupon that the waitlist gave; offer: of a coupon that it offers; won and lost: of the result of a draw."`
 	BatchID   string     `json:"batch_id,omitempty" example:"17"`
 	CouponID  string     `json:"coupon_id,omitempty" example:"17"`
 	OrderID   string     `json:"order_id,omitempty" doc:"The order for which the coupon was locked, used or given back." example:"A-1001"`

@@ -31,8 +31,8 @@ type Balance struct {
 type WaitSheet struct {
 	Joined     int64 `json:"joined" example:"2214"`
 	Filled     int64 `json:"filled" doc:"Got a coupon." example:"312"`
-	Waiting    int64 `json:"waiting" example:"1830"`
-	Lapsed     int64 `json:"lapsed" doc:"Did not accept an offer; 0, since coupons need not be accepted." example:"0"`
+	Waiting    int64 `json:"waiting" doc:"With those to whom a coupon is offered now." example:"1830"`
+	Lapsed     int64 `json:"lapsed" doc:"Did not accept two offers in time." example:"0"`
 	Left       int64 `json:"left" doc:"Left, and may join again." example:"61"`
 	Skipped    int64 `json:"skipped" doc:"It was their turn, and a rule refused the coupon; or the drop ended." example:"11"`
 	Difference int64 `json:"difference" doc:"Users unaccounted for, or that the counters do not agree about." example:"0"`

@@ -37,8 +37,10 @@ type TemplateWish struct {
 	NoticeWish
 	StaffNote
 	HoldOut
-	Waitlist string `json:"waitlist,omitempty" enum:"off,issue" default:"off" doc:"Who gets stock that comes back after the drop sold out: off = the next claim, issue = the next user of the waitlist. Fixed once the drop is published."`
+	Waitlist string `json:"waitlist,omitempty" enum:"off,issue,offer" default:"off" doc:"Who gets stock that comes back after the drop sold out: off = the next claim, issue = the next user of the waitlist, offer = the same, who must accept it within accept_minutes. Fixed once the drop is published."`
+	ReturnWish
 	ProtectionWish
+	StackingWish
 	OpeningWish
 }
 
@@ -58,6 +60,13 @@ type StaffNote struct {
 	Note string `json:"note,omitempty" doc:"For staff only; users never see it. At most 500 characters." example:"Approved by Ann"`
 }
 
+// ReturnWish sets how coupons come back to the stock. All of it is fixed once the drop is published.
+type ReturnWish struct {
+	AcceptMinutes  int    `json:"accept_minutes,omitempty" maximum:"1440" doc:"With waitlist offer: how long an offer can be accepted, 5 to 1440 minutes of the user's waking hours; 30 if left out." example:"30"`
+	UseWithinHours int    `json:"use_within_hours,omitempty" minimum:"0" maximum:"8760" doc:"Within how many hours a coupon must be used. While the drop runs, an unused coupon then returns to the stock, and goes to the waitlist first. 0 = no such limit." example:"24"`
+	RefundTo       string `json:"refund_to,omitempty" enum:"user,stock" default:"user" doc:"Who has a coupon after its order was refunded: its user, or the stock." example:"user"`
+}
+
 // HoldOut is the share of a drop's users who get no message about it.
 type HoldOut struct {
 	HoldOutPercent int `json:"hold_out_percent,omitempty" minimum:"0" maximum:"90" doc:"The percentage of the users with reservations who get no message about the drop, so that the effect of its messages can be measured. Fixed once the drop is published." example:"10"`
@@ -68,6 +77,14 @@ type ProtectionWish struct {
 	Protection string `json:"protection,omitempty" enum:"off,standard,strict" default:"off" doc:"standard: a claim needs a pass, which POST /passes/{template_id} gives. strict: a puzzle alone earns no pass. Needs PASS_SECRET." example:"off"`
 }
 
+// StackingWish says which coupons go together in one order.
+type StackingWish struct {
+	StackGroup  string   `json:"stack_group,omitempty" doc:"The group of the coupons: 1 to 32 small letters, digits, - and _. Without a group the coupons stand alone in an order." patch:"\"\" = they stand alone." example:"welcome"`
+	StacksWith  []string `json:"stacks_with,omitempty" maxItems:"20" nullable:"false" doc:"The groups that the coupons go together with in an order. The drops of these groups must name stack_group too." patch:"null or [] = none." example:"[\"member\"]"`
+	MaxPerOrder int      `json:"max_per_order,omitempty" default:"1" minimum:"1" maximum:"5" doc:"How many coupons of the drop one order can use. Fixed once the drop is published." example:"1"`
+	RefundRule  string   `json:"refund_rule,omitempty" enum:"keep,recompute" default:"keep" doc:"What a partial refund does if the lines that stay are below the threshold: keep = they keep their share of the discount, recompute = they lose it. Fixed once the drop is published." example:"keep"`
+}
+
 // OpeningWish is how the coupons of a drop are shared among the users who want one. All of it is fixed once
 // the drop is published.
 type OpeningWish struct {
@@ -75,6 +92,7 @@ type OpeningWish struct {
 	EntryMinutes int    `json:"entry_minutes,omitempty" minimum:"0" maximum:"525600" doc:"How many minutes before opens_at entries are taken from: 1 to 60 for shuffled; for draw 0 = from the publication." example:"30"`
 	DrawSource   string `json:"draw_source,omitempty" enum:"drand,public,commit,local" doc:"The source of randomness; the best of this server if none is named. commit is weaker: whoever knows the secret can add entries that win." example:"drand"`
 	DrawPublic   string `json:"draw_public,omitempty" doc:"For public: the public draw whose figures decide, with its day. At most 200 characters." example:"Lotto 6aus49, 2 January 2027"`
+	AcceptHours  int    `json:"accept_hours,omitempty" minimum:"0" maximum:"336" doc:"For draw: for how many hours winners may accept their coupon, with POST /draws/{id}/acceptance; then the next tickets move up. 0 = winners get it at once. At most 1000 coupons." example:"0"`
 }
 
 // NoticeWish sets when owners get a notice of the expiry of their coupon.
@@ -110,8 +128,10 @@ type Template struct {
 	NoticeWish
 	StaffNote
 	HoldOut
-	Waitlist string `json:"waitlist" enum:"off,issue" example:"off"`
+	Waitlist string `json:"waitlist" enum:"off,issue,offer" example:"off"`
+	ReturnWish
 	ProtectionWish
+	StackingWish
 	OpeningWish
 	CreatedAt   time.Time  `json:"created_at"`
 	UpdatedAt   time.Time  `json:"updated_at"`
@@ -176,6 +196,7 @@ type Slot struct {
 	DueAt    time.Time `json:"due_at" example:"2027-01-01T11:55:00Z"`
 	State    string    `json:"state" enum:"waiting,firing,sending,finished,passed,moved,cancelled" example:"waiting"`
 	Round    int       `json:"round,omitempty" doc:"1 and more: the opening was moved away after the slot had fired, and back. This is for users whom the earlier rounds did not reach."`
+	Doors    []int     `json:"doors,omitempty" nullable:"false" doc:"The doors, from 1, that open at the opening which the slot precedes; absent = it is for all users." example:"[1]"`
 	Channels []Cell    `json:"channels" nullable:"false"`
 }
 
@@ -186,10 +207,11 @@ type Cell struct {
 	parts.Account
 }
 
-// notices are the conversions of the days and channels of notices.
+// notices are the conversions of the days and channels of notices, and of groups of coupons.
 var notices = []pipeline.Conversion{
 	pipeline.Converts(template.NoticeDays.List, func(days []int) template.NoticeDays { return template.NoticeDaysOf(days...) }),
 	pipeline.Converts(template.ChannelNames, func(names []string) delivery.ChannelSet { return template.ParseChannels(names...) }),
+	pipeline.Converts(template.Groups.List, func(names []string) template.Groups { return template.GroupsOf(names...) }),
 }
 
 var (
@@ -219,7 +241,12 @@ func templateJSON(t template.Template, now time.Time) Template {
 func slotsJSON(rows []reminder.Row) []Slot {
 	list := make([]Slot, len(rows))
 	for i, r := range rows {
-		list[i] = Slot{int(r.Slot.Slot), r.Slot.Slot.Minutes(), r.DueAt.UTC(), string(r.State), r.Round, make([]Cell, len(r.Cells))}
+		list[i] = Slot{int(r.Slot.Slot), r.Slot.Slot.Minutes(), r.DueAt.UTC(), string(r.State), r.Round, nil, make([]Cell, len(r.Cells))}
+		for place := 1; place <= template.MaxDoors && r.Doors != template.AllDoors; place++ {
+			if r.Doors.Has(place) {
+				list[i].Doors = append(list[i].Doors, place)
+			}
+		}
 		for j, c := range r.Cells {
 			list[i].Channels[j] = Cell{c.Channel.String(), c.Booked, parts.AccountOf(c.Counts)}
 		}

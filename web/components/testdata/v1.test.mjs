@@ -339,6 +339,35 @@ test("the button of a drop that is sold out joins the waitlist, and shows the co
   assert.deepEqual(list.told.map((e) => e.type), ["dropbell-joined", "dropbell-left", "dropbell-joined", "dropbell-filled"]);
 });
 
+test("an offer of the waitlist is accepted with one press, and an offer that lapsed is not shown", async (t) => {
+  let coupons = [];
+  const place = (state, more) => ({ template_id: "1", state, ...more }), until = new Date(now + 600_000).toISOString();
+  let wait = place("offered", { accept_until: until });
+  begin({ "GET /templates/1": () => json(200, drop({ state: "sold_out", stock_left: 0, waitlist: "open" })), "GET /coupons": () => json(200, { coupons }),
+    "GET /waitlist/1": () => json(200, wait), "POST /waitlist/1/accept": () => json(409, { code: "offer_lapsed" }) });
+  const claim = show(t, "claim"), list = show(t, "waitlist");
+  await settle();
+  assert.deepEqual([claim.getAttribute("state"), list.getAttribute("state")], ["offered", "offered"]);
+  assert.match(list.status.textContent, /kept for you until/);
+  wait = place("waiting", { lapses: 1 });
+  list.press();
+  await settle();
+  assert.deepEqual([claim.getAttribute("state"), list.getAttribute("state")], ["waiting", "waiting"]);
+  wait = place("waiting", { lapses: 1, accept_until: until, shared: true });
+  await pass(121_000);
+  assert.equal(claim.getAttribute("state"), "offered");
+  assert.match(claim.status.textContent, /The first/);
+  server["POST /waitlist/1/accept"] = () => { coupons = [{ template_id: "1", coupon_id: "5", state: "unused" }]; return json(200, wait = place("filled", { coupon_id: "5" })); };
+  claim.press();
+  await settle();
+  assert.deepEqual([claim.getAttribute("state"), list.getAttribute("state"), list.told.at(-1).type], ["owned", "filled", "dropbell-filled"]);
+  wait = place("lapsed", { lapses: 2 });
+  coupons = [];
+  refresh();
+  await pass(1000);
+  assert.equal(list.getAttribute("state"), "lapsed");
+});
+
 test("a refusal for lack of stock offers the waitlist", async (t) => {
   begin({ "GET /templates/1": drop(), "GET /coupons": { coupons: [] }, "GET /waitlist/1": () => json(404, { code: "not_waiting" }),
     "POST /claims": () => json(409, { code: "sold_out", waitlist: "open" }), "PUT /waitlist/1": () => json(409, { code: "stock_left" }) });
@@ -393,4 +422,44 @@ test("a page that is told pass_required earns the pass, and a strict drop asks t
   press(claim);
   await pass(1000);
   assert.equal(bodies.at(-1).pass, "p");
+});
+
+test("elements count down to the user's own door, and its refusal is waited for", async (t) => {
+  const at = (ms) => new Date(now + ms).toISOString(), doors = { name: "Members", eligible: true, opens_at: at(600_000) };
+  begin({
+    "GET /templates/1": (init) => json(200, drop({ state: "scheduled", opens_at: at(4200_000), doors: true, door: init.headers.Authorization ? doors : undefined })),
+    "GET /coupons": { coupons: [] },
+  });
+  const countdown = show(t, "countdown");
+  await pass(1000);
+  assert.equal(countdown.time.textContent, "00:09:59");
+  const stranger = show(t, "countdown", { token: null });
+  await pass(1000);
+  assert.equal(stranger.time.textContent.slice(0, 2), "01");
+});
+
+test("an access code opens the door", async (t) => {
+  let entered;
+  begin({
+    "GET /templates/1": (init) => json(200, drop({ doors: true, door: init.headers.Authorization ? { eligible: !!entered, code_needed: !entered } : undefined })),
+    "GET /coupons": { coupons: [] },
+    "POST /access-codes": (init) => {
+      entered = JSON.parse(init.body).code === "GOOD";
+      return entered ? new Response(null, { status: 204 }) : json(422, { code: "code_invalid" });
+    },
+  });
+  const claim = show(t, "claim");
+  await pass(10);
+  assert.equal(claim.getAttribute("state"), "code");
+  globalThis.prompt = () => "BAD";
+  press(claim);
+  await pass(10);
+  assert.equal(claim.status.textContent, "This code does not work. Check what you typed.");
+  globalThis.prompt = () => null;
+  press(claim);
+  globalThis.prompt = () => "GOOD";
+  press(claim);
+  await pass(10);
+  assert.equal(claim.getAttribute("state"), "open");
+  assert.equal(times("POST /access-codes").length, 2);
 });

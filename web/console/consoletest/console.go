@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -29,36 +30,23 @@ func (b *Browser) File(path string, want int) [][]string {
 	return rows
 }
 
+// parameter is a parameter of a route's pattern, with the first of its allowed values.
+var parameter = regexp.MustCompile(`\{(\w+)(?::(\w+)[^}]*)?\}`)
+
 // SamplePath fills a route's pattern with an id that exists or does not exist; both must be refused
 // to members who may not know.
 func SamplePath(pattern, id string) string {
-	step := "pause"
-	if strings.Contains(pattern, "requeue") {
-		step = "requeue"
-	}
-	if strings.Contains(pattern, "reissue") {
-		step = "reissue"
-	}
-	if strings.Contains(pattern, "release") {
-		step = "release"
-	}
-	if strings.Contains(pattern, "archive") {
-		step = "run"
-	}
-	if strings.Contains(pattern, "takeback") {
-		step = "takeback"
-	}
-	if strings.Contains(pattern, "rotate") {
-		step = "rotate"
-	}
-	if strings.Contains(pattern, "enable|") {
-		step = "enable"
-	}
-	i := strings.Index(pattern, "{step")
-	if i >= 0 {
-		pattern = pattern[:i] + step
-	}
-	return strings.NewReplacer("{id}", id, "{batch}", id, "{delivery}", id, "{channel}", "email", "{name}", "timers").Replace(pattern)
+	return parameter.ReplaceAllStringFunc(pattern, func(p string) string {
+		switch of := parameter.FindStringSubmatch(p); {
+		case of[2] != "":
+			return of[2]
+		case of[1] == "channel":
+			return "email"
+		case of[1] == "name":
+			return "timers"
+		}
+		return id
+	})
 }
 
 // FormFor is an empty form for methods that need one.

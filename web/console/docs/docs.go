@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	documents "dropbell/docs"
 	docpages "dropbell/views/pages/docs"
 	"dropbell/web/api/pipeline"
 	"dropbell/web/console/shell"
@@ -39,6 +40,8 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Open(shell.Get(Path+"/webhooks", "", h.showWebhooks)),
 		shell.Open(shell.Get(Path+"/components", "", h.showComponents)),
 		shell.Open(shell.Get(assistantsPath, "", h.showForAssistants)),
+		shell.Open(shell.Get(Path+"/fair.md", "", h.showFile)),
+		shell.Open(shell.Get(Path+"/fair/{name}", "", h.showFile)),
 	}
 }
 
@@ -57,6 +60,21 @@ func (h *handlers) showWebhooks(w http.ResponseWriter, r *http.Request) error {
 
 func (h *handlers) showComponents(w http.ResponseWriter, r *http.Request) error {
 	return h.Show(w, r, http.StatusOK, docpages.ComponentsAt(h.address(r)).Page())
+}
+
+// showFile answers with one of the documents that are served as they are.
+func (h *handlers) showFile(w http.ResponseWriter, r *http.Request) error {
+	name := strings.TrimPrefix(r.URL.Path, Path+"/")
+	text, err := documents.Files.ReadFile(name)
+	if err != nil {
+		return shell.ErrNoPage
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	if strings.HasSuffix(name, ".json") {
+		w.Header().Set("Content-Type", "application/json")
+	}
+	_, err = w.Write(text)
+	return err
 }
 
 // address is where the reader reaches this server.

@@ -30,6 +30,7 @@ An assistant reads this installation with `+"`dropbell mcp --server %[1]s`"+`, a
 - [First steps](%[1]s%[2]s/start): from a key to a claimed coupon
 - [Webhooks](%[1]s%[2]s/webhooks): events, signatures and repetitions
 - [Web components](%[1]s%[2]s/components): elements for the pages of shops
+- [Draws](%[1]s%[2]s/fair.md): the protocol dropbell-draw/1 with test vectors, for people who check a draw or write a verifier
 `, at, Path)
 	for _, g := range api.Groups {
 		fmt.Fprintf(&text, "\n## %s\n\n%s\n\n", g.Name, g.Text)

@@ -20,7 +20,7 @@ import (
 const mostDoorSegments = 100
 
 // doorFields are the fields of a door in the form.
-var doorFields = []string{"name", "who", "lead_minutes", "share", "user_limit", "texts.en", "texts.zh-CN"}
+var doorFields = []string{"name", "who", "lead_minutes", "share", "user_limit", "weight", "texts.en", "texts.zh-CN"}
 
 // showDoors shows the doors of a drop and the form that changes them.
 func (h *handlers) showDoors(w http.ResponseWriter, r *http.Request) error {
@@ -59,7 +59,7 @@ func valuesOfDoors(p door.Plan) map[string]string {
 			who += ":" + strconv.FormatInt(d.SegmentID, 10)
 		}
 		for name, value := range map[string]string{"name": d.Name, "who": who, "lead_minutes": strconv.Itoa(d.LeadMinutes), "share": positive(d.Share),
-			"user_limit": positive(int64(d.Limit)), "texts.en": d.Texts["en"], "texts.zh-CN": d.Texts["zh-CN"]} {
+			"user_limit": positive(int64(d.Limit)), "weight": strconv.Itoa(d.Chances()), "texts.en": d.Texts["en"], "texts.zh-CN": d.Texts["zh-CN"]} {
 			v[droppages.DoorField(i, name)] = value
 		}
 	}
@@ -76,7 +76,7 @@ func positive(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// saveDoors saves the doors, or, with the field move, shows the form with two doors exchanged.
+// saveDoors saves the doors, or, with the field move, shows the form with a door moved.
 func (h *handlers) saveDoors(w http.ResponseWriter, r *http.Request) error {
 	id, err := shell.PathID(r)
 	if err != nil {
@@ -98,7 +98,7 @@ func (h *handlers) saveDoors(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	if move := r.PostFormValue("move"); move != "" {
-		exchangeDoors(p.Values, move)
+		moveDoor(p.Values, move)
 		return h.drawDoors(w, r, http.StatusOK, p)
 	}
 	rd := &shell.Reading{Values: p.Values}
@@ -124,17 +124,35 @@ func (h *handlers) saveDoors(w http.ResponseWriter, r *http.Request) error {
 	return h.Done(w, r, "/templates/"+strconv.FormatInt(id, 10)+"/doors", ui.Good, shell.Say(r, "doors.saved"))
 }
 
-// exchangeDoors exchanges the values of two doors next to each other: "1:up" moves the second door up. Tests keep
-// their doors.
-func exchangeDoors(v map[string]string, move string) {
+// moveDoor moves a door to another place of the form: "1:up" and "1:down" move the second door by one place, "1:3" moves it
+// to the place of the fourth. Tests keep their doors.
+func moveDoor(v map[string]string, move string) {
 	text, way, _ := strings.Cut(move, ":")
-	i, err := strconv.Atoi(text)
-	if way == "up" {
-		i--
+	from, err := strconv.Atoi(text)
+	to := from
+	switch way {
+	case "up":
+		to--
+	case "down":
+		to++
+	default:
+		if err == nil {
+			to, err = strconv.Atoi(way)
+		}
 	}
-	if err != nil || i < 0 || i+1 >= template.MaxDoors {
+	if err != nil || min(from, to) < 0 || max(from, to) >= template.MaxDoors {
 		return
 	}
+	for ; from < to; from++ {
+		exchangeDoors(v, from)
+	}
+	for ; from > to; from-- {
+		exchangeDoors(v, from-1)
+	}
+}
+
+// exchangeDoors exchanges the values of a door and the door below it.
+func exchangeDoors(v map[string]string, i int) {
 	for _, name := range doorFields {
 		a, b := droppages.DoorField(i, name), droppages.DoorField(i+1, name)
 		v[a], v[b] = v[b], v[a]
@@ -159,7 +177,7 @@ func readDoors(rd *shell.Reading) (doors []template.Door) {
 			continue
 		}
 		d := template.Door{Name: name, Who: template.Who(who), LeadMinutes: int(whole(rd, at("lead_minutes"))), Share: whole(rd, at("share")),
-			Limit: int(whole(rd, at("user_limit"))), Texts: map[string]string{}}
+			Limit: int(whole(rd, at("user_limit"))), Weight: int(whole(rd, at("weight"))), Texts: map[string]string{}}
 		if kind, id, named := strings.Cut(who, ":"); named {
 			d.Who = template.Who(kind)
 			d.SegmentID, _ = strconv.ParseInt(id, 10, 64)

@@ -43,6 +43,13 @@ func TestDoorsOfADrop(t *testing.T) {
 	if form.Get("doors[0].name") != "Gold members" || form.Get("doors[1].name") != "Everybody" || form.Get("doors[0].lead_minutes") != "60" || form.Get("tests[0].wants") != "2" {
 		t.Fatalf("moved: %v", form)
 	}
+	for _, dragged := range []string{"0:3", "3:0"} { // as the script does
+		form.Set("move", dragged)
+		form = b.Post(doors, form).Is(200).Form(doors)
+	}
+	if form.Get("doors[0].name") != "Gold members" || form.Get("doors[1].name") != "Everybody" {
+		t.Fatalf("dragged: %v", form)
+	}
 	form.Set("tests[0].wants", "1")
 	form.Set("tests[1].wants", "1")
 	b.Post(doors, form).To(doors)

@@ -36,7 +36,11 @@ func (h *handlers) fillDraw(ctx context.Context, p *droppages.Template) error {
 	if errors.Is(err, draw.ErrNoDraw) {
 		return nil // its card is published within a second
 	}
+	if err != nil {
+		return err
+	}
 	p.Draw = &d
+	p.Entries, err = h.Draws.Store.EntryGrowth(ctx, p.ID)
 	return err
 }
 
@@ -123,4 +127,13 @@ func (h *handlers) strike(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return h.Done(w, r, shell.TemplateURL(t.ID), ui.Good, shell.Say(r, "draw.strike.done", id))
+}
+
+// demand is how many customers wanted the last drops of the shop that the form names.
+func (h *handlers) demand(r *http.Request, values map[string]string) (d draw.Demand, err error) {
+	shop, wrong := strconv.ParseInt(values["shop_number"], 10, 64)
+	if wrong != nil || shell.Actor(r).May(staff.View, shop) != nil {
+		return d, nil
+	}
+	return h.Draws.Store.Demand(r.Context(), shop)
 }

@@ -16,7 +16,7 @@ func specs() []template.Spec {
 	opens := time.Date(2027, 1, 1, 12, 0, 0, 0, time.UTC)
 	until := opens.Add(72 * time.Hour)
 	a := template.Spec{ShopNumber: 10, Kind: template.ThresholdOff, AmountOff: 1050, Threshold: 5000, Currency: "CNY", Target: template.Product, Product: "Tea",
-		Stock: 100, PerUserLimit: 1, OpensAt: opens, ClosesAt: opens.Add(time.Hour), ValidHours: 48, Obtain: template.ByClaim, ClaimMode: template.Durable, HoldOutPercent: 15, Waitlist: template.NoWaitlist, Protection: template.Unprotected,
+		Stock: 100, PerUserLimit: 1, OpensAt: opens, ClosesAt: opens.Add(time.Hour), ValidHours: 48, Obtain: template.ByClaim, ClaimMode: template.Durable, HoldOutPercent: 15, Waitlist: template.NoWaitlist, RefundTo: template.RefundToStock, Protection: template.Unprotected,
 		Opening:    template.Opening{OpeningMode: template.ByDraw, EntryMinutes: 30, DrawSource: template.SourcePublic, DrawPublic: "Lotto of 2 January 2027"},
 		NotifyDays: template.NoticeDaysOf(3, 1), NotifyOver: delivery.ChannelSetOf(delivery.App, delivery.SMS)}
 	for _, f := range template.Fields {
@@ -27,7 +27,8 @@ func specs() []template.Spec {
 	b := a
 	b.Kind, b.AmountOff, b.PercentOff, b.MaxOff = template.PercentOff, 0, 20, 3000
 	b.ValidHours, b.ValidUntil = 0, &until
-	b.Opening, b.Waitlist, b.Protection = template.Opening{OpeningMode: template.FirstCome}, template.IssueNext, template.Standard
+	b.Opening, b.Waitlist, b.Protection = template.Opening{OpeningMode: template.FirstCome}, template.OfferNext, template.Standard
+	b.AcceptMinutes, b.UseWithinHours = 45, 24
 	return []template.Spec{a, b}
 }
 

@@ -170,6 +170,10 @@ func (h *handlers) showForm(w http.ResponseWriter, r *http.Request, status int, 
 		f.Title = shell.Say(r, "form.edit", f.Values["name"])
 	}
 	f.Preview, f.Channels = h.preview(r, f.Values, f.Shops), h.Channels.Set()
+	var err error
+	if f.Demand, err = h.demand(r, f.Values); err != nil {
+		return err
+	}
 	step, err := h.Step.Of(r, f.Drop())
 	if err != nil {
 		return err

@@ -274,7 +274,7 @@ func (h *handlers) stockQuestion(r *http.Request, t template.Template, typed, br
 			Hidden: [][2]string{{"version", fmt.Sprint(t.Version)}}}}
 }
 
-// waiting returns how many customers are on the drop's waitlist, 0 if that cannot be read.
+// waiting returns how many customers are on the drop's waitlist and have no offer, 0 if that cannot be read.
 func (h *handlers) waiting(r *http.Request, t template.Template) int64 {
 	if !t.Waits() {
 		return 0
@@ -283,7 +283,7 @@ func (h *handlers) waiting(r *http.Request, t template.Template) int64 {
 	if err != nil || s == nil {
 		return 0
 	}
-	return s.Wait.Waiting
+	return s.Wait.Waiting - s.Wait.Offered
 }
 
 func (h *handlers) raiseStock(w http.ResponseWriter, r *http.Request) error {
@@ -311,7 +311,11 @@ func (h *handlers) raiseStock(w http.ResponseWriter, r *http.Request) error {
 	}
 	l, waiting := shell.Frame(r).Locale, h.waiting(r, t)
 	if n := min(saved.Stock-t.Stock, waiting); n > 0 {
-		return h.Done(w, r, shell.TemplateURL(t.ID), ui.Good, l.T("done.stock_waiting", saved.Name, saved.Stock, n, waiting))
+		said := "done.stock_waiting"
+		if t.Waitlist == template.OfferNext {
+			said = "done.stock_offered"
+		}
+		return h.Done(w, r, shell.TemplateURL(t.ID), ui.Good, l.T(said, saved.Name, saved.Stock, n, waiting))
 	}
 	return h.Done(w, r, shell.TemplateURL(t.ID), ui.Good, l.T("done.stock", saved.Name, saved.Stock))
 }

@@ -23,6 +23,9 @@ const (
 	maxParts = 8
 )
 
+// Announced is the list, in SQL, of the kinds that [delivery.Announced] returns.
+const Announced = `('correction', 'cancelled', 'waitlist', 'offer', 'won', 'lost')`
+
 // Covered returns the ranges of the batches that the owner already has, by channel.
 func Covered(ctx context.Context, db *DB, kind delivery.Kind, owner int64) (all [delivery.Channels][]delivery.Range, err error) {
 	rows, err := db.Pool.Query(ctx, `select channel, from_user, to_user from batches

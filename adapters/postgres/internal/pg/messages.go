@@ -18,11 +18,11 @@ func WorthFields(w *message.Worth) []any {
 // SubjectColumns are the facts about template t that messages mention, for
 // [SubjectFields]. They are also valid without a template t. A description is cut
 // to the length that a message can use.
-const SubjectColumns = WorthColumns + `, left(coalesce(t.description, ''), 1000)`
+const SubjectColumns = WorthColumns + `, left(coalesce(t.description, ''), 1000), coalesce(t.accept_hours, 0)`
 
 // SubjectFields are the destinations of [SubjectColumns].
 func SubjectFields(s *delivery.Subject) []any {
-	return append(WorthFields(&s.Worth), &s.Description)
+	return append(WorthFields(&s.Worth), &s.Description, &s.AcceptHours)
 }
 
 // ClaimURL is the address at which coupons of template t of shop h are claimed:

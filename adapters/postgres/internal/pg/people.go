@@ -46,7 +46,7 @@ func People(ctx context.Context, tx pgx.Tx, templateID int64) (p report.People, 
 // reminded counts the users who were reminded of the present opening, on any slot and channel,
 // and still have a reservation.
 func reminded(ctx context.Context, tx pgx.Tx, templateID int64) (int64, error) {
-	rows, err := tx.Query(ctx, `select b.sent from slots s join templates t on t.id = s.template_id and t.opens_at = s.opens_at
+	rows, err := tx.Query(ctx, `select b.sent from slots s join templates t on t.id = s.template_id and `+OfOpening+`
 		join batches b on b.kind = 'reminder' and b.owner_id = s.id where s.template_id = $1 and b.sent_count > 0`, templateID)
 	if err != nil {
 		return 0, err

@@ -16,7 +16,8 @@ var TemplateColumns = FieldColumns(template.Fields, "t", map[string]string{"noti
 
 // DoorsOf are the doors of the template t, null for a template without doors; see [template.Door].
 const DoorsOf = `case when t.doors > 0 then (select jsonb_agg(jsonb_build_object('name', d.name, 'who', d.who, 'segment_id', coalesce(d.segment_id, 0),
-	'lead_minutes', d.lead_minutes, 'share', d.share, 'user_limit', d.user_limit, 'texts', d.texts, 'frozen_at', d.frozen_at, 'members', d.members) order by d.place)
+	'lead_minutes', d.lead_minutes, 'share', d.share, 'user_limit', d.user_limit, 'weight', d.weight, 'texts', d.texts, 'frozen_at', d.frozen_at, 'members', d.members,
+	'booked_share', d.booked_share, 'claimed_share', d.claimed_share) order by d.place)
 	from doors d where d.template_id = t.id) end`
 
 // TemplateFrom is where [TemplateColumns] come from.

@@ -1,6 +1,10 @@
 package move
 
-import "strings"
+import (
+	"strings"
+
+	"dropbell/adapters/postgres/internal/pg"
+)
 
 // table is a table with rows of shops. of is the condition for the rows t of one shop: {shop} is its
 // number, {drops}, {campaigns} and {uploads} are the ids of its drops, of its campaigns and of the
@@ -13,6 +17,7 @@ const (
 	ofCampaign = `t.campaign_id = any({campaigns})`
 	ofBatch    = `exists (select from batches b where b.id = t.batch_id and (b.kind <> 'campaign' and b.template_id = any({drops}) or b.kind = 'campaign' and b.owner_id = any({campaigns})))`
 	ofCoupon   = `exists (select from coupons c where c.id = t.coupon_id and c.template_id = any({drops}))`
+	ofOrder    = `exists (select from coupon_orders o where o.order_id = t.order_id and o.shop_number = {shop})`
 	ofSlot     = `exists (select from slots s where s.id = t.slot_id and s.template_id = any({drops}) and s.state <> 'waiting')`
 	// ofSegment is whether a deleted draft is for a segment, which the other installation does not have.
 	ofSegment  = `t.kind = 'campaign' and coalesce(t.content -> 'audience' ->> 'kind' = 'segment_id', false)`
@@ -26,7 +31,7 @@ var bulk = []table{
 	{"batches", `(t.kind <> 'campaign' and t.template_id = any({drops}) or t.kind = 'campaign' and t.owner_id = any({campaigns}))`},
 	{"exceptions", ofBatch}, {"batch_providers", ofBatch}, {"batch_feedback", ofBatch}, {"feedback_reports", ofBatch},
 	{"reservations", ofDrop}, {"former_reservations", ofDrop}, {"booking_growth", ofDrop},
-	{"claim_counts", ofDrop}, {"claim_seconds", ofDrop}, {"claim_results", ofDrop}, {"claim_signs", ofDrop}, {"draw_entries", ofDrop}, {"waiters", ofDrop},
+	{"claim_counts", ofDrop}, {"claim_seconds", ofDrop}, {"claim_results", ofDrop}, {"claim_signs", ofDrop}, {"draw_entries", ofDrop}, {"draw_growth", ofDrop}, {"waiters", ofDrop},
 	{"coupons", ofDrop}, {"coupon_operations", ofCoupon},
 	{"uploads", `t.id = any({uploads})`}, {"upload_parts", `t.upload_id = any({uploads})`},
 	{"picture_files", ofShop},
@@ -34,11 +39,11 @@ var bulk = []table{
 
 // others are copied while writes of the shop are refused.
 var others = []table{
-	{"shops", `t.number = {shop}`}, {"templates", ofShop}, {"doors", ofDrop}, {"door_members", ofDrop}, {"door_tests", ofDrop},
+	{"shops", `t.number = {shop}`}, {"templates", ofShop}, {"doors", ofDrop}, {"door_members", ofDrop}, {"door_tests", ofDrop}, {"door_codes", ofDrop},
 	{"slots", ofDrop + ` and t.state <> 'waiting'`}, {"slot_results", ofSlot}, {"slot_forecasts", ofSlot},
 	{"bookings", ofDrop}, {"figure_recounts", ofDrop}, {"announcements", ofDrop}, {"drop_openings", ofDrop}, {"drop_opening_counts", ofDrop},
 	{"draws", ofDrop + ` and t.state in ('done', 'cancelled')`}, {"draw_counts", ofDrop}, {"draw_chunks", ofDrop}, {"waitlists", ofDrop + ` and t.settled`},
-	{"report_links", ofDrop}, {"drop_models", ofShop}, {"deleted_drafts", ofShop + ` and not (` + ofSegment + `)`}, {"live_channels", ofDrop}, {"drop_archives", ofDrop},
+	{"report_links", ofDrop}, {"drop_models", ofShop}, {"deleted_drafts", ofShop + ` and not (` + ofSegment + `)`}, {"live_channels", ofDrop}, {"drop_archives", ofDrop}, {"exports", ofDrop},
 	{"message_versions", ofShop}, {"message_looks", ofDrop}, {"pictures", ofShop}, {"sms_spent_drops", ofDrop}, {"sms_drop_costs", ofDrop},
 	{"campaigns", ofShop}, {"campaign_publications", ofCampaign}, {"campaign_messages", ofCampaign}, {"campaign_limits", ofShop}, {"campaign_openings", ofCampaign},
 	{"campaign_results", ofCampaign}, {"campaign_requests", ofCampaign}, {"campaign_decisions", ofCampaign}, {"campaign_series", ofCampaign}, {"sms_campaign_costs", ofCampaign},
@@ -49,7 +54,7 @@ var others = []table{
 	{"coupon_tallies", ofDrop}, {"tally_changes", ofDrop}, {"removed_coupons", ofDrop}, {"sale_hours", ofDrop},
 	{"notice_runs", ofDrop}, {"notice_days", ofDrop}, {"notices", ofDrop + ` and t.status <> 0`},
 	{"wallet_passes", ofCoupon}, {"wallet_registrations", ofCoupon},
-	{"orders", ofShop}, {"budgets", `(t.scope = 'shop' and t.subject = {shop} or t.scope = 'drop' and t.subject = any({drops}) or t.scope = 'campaign' and t.subject = any({campaigns}))`},
+	{"orders", ofShop}, {"coupon_orders", ofShop}, {"coupon_use_lines", ofOrder}, {"coupon_order_refunds", ofOrder}, {"budgets", `(t.scope = 'shop' and t.subject = {shop} or t.scope = 'drop' and t.subject = any({drops}) or t.scope = 'campaign' and t.subject = any({campaigns}))`},
 	{"jobs", ofShop}, {"job_errors", `exists (select from jobs j where j.id = t.job_id and j.shop_number = {shop})`},
 	{"grant_rows", `exists (select from jobs j where j.id = t.sheet_id and j.shop_number = {shop})`},
 	{"hook_endpoints", ofShop}, {"hook_listeners", ofShop}, {"hook_events", ofShop}, {"hook_deliveries", ofEndpoint},
@@ -57,7 +62,7 @@ var others = []table{
 	{"hook_hours", ofEndpoint},
 	{"feedback_totals", `(t.kind = 'campaign' and t.owner_id = any({campaigns})
 		or t.kind = 'reminder' and exists (select from slots s where s.id = t.owner_id and s.template_id = any({drops}))
-		or t.kind in ('correction', 'cancelled', 'waitlist') and exists (select from announcements a where a.id = t.owner_id and a.template_id = any({drops}))
+		or t.kind in ` + pg.Announced + ` and exists (select from announcements a where a.id = t.owner_id and a.template_id = any({drops}))
 		or t.kind = 'notice' and exists (select from notice_runs r where r.id = t.owner_id and r.template_id = any({drops})))`},
 	{"removals", `(t.step <> 'campaigns' and t.object_id = any({drops}) or t.step = 'campaigns' and t.object_id = any({campaigns}))`},
 }
@@ -68,7 +73,7 @@ var acting = []table{
 	{"slot_forecasts", `exists (select from slots s where s.id = t.slot_id and s.template_id = any({drops}) and s.state = 'waiting')`},
 	{"notices", ofDrop + ` and t.status = 0`},
 	{"draws", ofDrop + ` and t.state not in ('done', 'cancelled')`},
-	{"waitlists", ofDrop + ` and not t.settled`},
+	{"waitlists", ofDrop + ` and not t.settled`}, {"coupon_returns", ofDrop},
 }
 
 // unneeded are rows that the other database makes anew, or has no use for.

@@ -127,6 +127,7 @@ type coupon struct {
 	Stock      int64
 	Obtain     string // claim if empty
 	Shop       string // the demo's first shop if empty
+	Waitlist   string // off if empty
 }
 
 func (k coupon) body() map[string]any {
@@ -135,6 +136,9 @@ func (k coupon) body() map[string]any {
 		"stock": k.Stock, "per_user_limit": 1, "valid_hours": 48, "obtain": cmp.Or(k.Obtain, "claim"), "claim_mode": "durable",
 		"opens_at":  k.OpensAt.UTC().Format(time.RFC3339),
 		"closes_at": k.OpensAt.Add(k.Open).UTC().Format(time.RFC3339),
+	}
+	if k.Waitlist != "" {
+		b["waitlist"] = k.Waitlist
 	}
 	switch k.Kind {
 	case "amount_off":

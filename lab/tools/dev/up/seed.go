@@ -85,6 +85,7 @@ func (s *stack) seedAll(ctx context.Context, steps *demo.Steps, begun time.Time,
 			step{"past", func(ctx context.Context) error { return s.seedPast(ctx, begun) }},
 			step{"segments", client.AddSegments},
 			step{"codes", func(ctx context.Context) error { return client.AddCodes(ctx, begun) }},
+			step{"sold out", func(ctx context.Context) error { return client.AddSoldOut(ctx, time.Now()) }},
 			step{"shop", s.seedShop},
 			step{"draw", s.seedDraw})
 	}
