@@ -37,7 +37,7 @@ func has(f *opentype.Font, r rune) bool {
 }
 
 // drawable returns the text with plain spaces and without symbols that the fonts lack, such as emoji.
-// It returns "" if a letter, a digit or a punctuation mark is lacking: half a name is none.
+// It returns "" if they lack a letter, a digit or a punctuation mark: a part of a name would be another name.
 func (f fonts) drawable(latin *opentype.Font, text string) string {
 	var b strings.Builder
 	for _, r := range text {

@@ -36,6 +36,7 @@ func (h *handlers) createTemplate(w http.ResponseWriter, r *http.Request) error 
 	}
 	f := droppages.TemplateForm{Values: typedValues(r), Shops: shops, RequestKey: r.PostFormValue("request_key")}
 	spec, broken := readSpec(f.Values, shops, h.DefaultZone)
+	broken = h.openingAhead(spec, broken)
 	if broken = append(broken, h.Step.Check(r, h.typedDrop(f.Values, shops))...); len(broken) > 0 {
 		f.Errors = broken
 		return h.showForm(w, r, http.StatusUnprocessableEntity, f)
@@ -49,6 +50,14 @@ func (h *handlers) createTemplate(w http.ResponseWriter, r *http.Request) error 
 		return err
 	}
 	return h.stored(w, r, t, "create")
+}
+
+// openingAhead adds the refusal of a new drop's opening in the past to broken, beside the other errors.
+func (h *handlers) openingAhead(spec template.Spec, broken []fault.Field) []fault.Field {
+	if spec.OpensAt.IsZero() || slices.ContainsFunc(broken, func(b fault.Field) bool { return b.Name == "opens_at" }) {
+		return broken
+	}
+	return append(broken, shell.FieldsOf(spec.CheckDraftOpening(h.Now()))...)
 }
 
 // stored redirects to the drop after its form was saved, and publishes the drop if the form asks
@@ -197,8 +206,8 @@ func (h *handlers) previewTemplate(w http.ResponseWriter, r *http.Request) error
 	f := droppages.TemplateForm{Values: typedValues(r), Shops: shops}
 	spec, broken := readSpec(f.Values, shops, h.DefaultZone)
 	f.Errors, f.Preview = append(broken, h.Step.Check(r, h.typedDrop(f.Values, shops))...), h.preview(r, f.Values, shops)
-	if formID(r) == 0 && !spec.OpensAt.IsZero() && !slices.ContainsFunc(broken, func(b fault.Field) bool { return b.Name == "opens_at" }) {
-		f.Errors = append(f.Errors, shell.FieldsOf(spec.CheckDraftOpening(h.Now()))...)
+	if formID(r) == 0 {
+		f.Errors = h.openingAhead(spec, f.Errors)
 	}
 	if f.Preview.Clashes, err = h.clashes(r, spec.OpensAt, formID(r)); err != nil {
 		return err

@@ -43,6 +43,18 @@ func TestCreateTemplate(t *testing.T) {
 	}
 }
 
+// An opening in the past is refused beside the other errors of the form, not after they are repaired.
+func TestAPastOpeningIsRefusedAtOnce(t *testing.T) {
+	g := consoletest.New(t)
+	g.Shop(10)
+	form := g.TypedForm(48 * time.Hour)
+	form.Set("opens_at", "2020-01-01T10:00")
+	form.Set("stock", "-1")
+	g.As(staff.Marketer).Post("/templates", form).Is(http.StatusUnprocessableEntity).Has("must lie in the future", "2 things need your attention")
+	form.Set("stock", "10")
+	g.As(staff.Marketer).Post("/templates", form).Is(http.StatusUnprocessableEntity).Has("must lie in the future")
+}
+
 func TestNothingTypedIsLost(t *testing.T) {
 	g := consoletest.New(t)
 	g.Shop(10)
