@@ -4,6 +4,26 @@
  */
 
 export interface paths {
+    "/access-codes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Enter the access code of a drop
+         * @description The code belongs to the first user who enters it, and opens the drop's door for access codes to that user. It can be entered before the drop opens, and again: a repetition changes nothing. GET /templates/{id} then names the user's door. After ten codes in a minute that are not valid, the user is answered rate_limited for a while.
+         */
+        post: operations["enter-access-code"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/admin/budgets": {
         parameters: {
             query?: never;
@@ -2456,6 +2476,18 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        AccessWish: {
+            /**
+             * @description As it was typed: case, dashes and spaces do not matter.
+             * @example 1XBE-VF78-VYKW-JAGH
+             */
+            code: string;
+            /**
+             * @description The drop.
+             * @example 1
+             */
+            template_id: string;
+        };
         Account: {
             /** Format: int64 */
             dead: number;
@@ -3700,6 +3732,11 @@ export interface components {
             ways?: ("puzzle" | "token" | "attested" | "phone_code")[];
         };
         ClaimWish: {
+            /**
+             * @description For a drop that answers code_needed: the user's access code, which is entered before the claim is decided. Apps enter it with POST /access-codes before the opening.
+             * @example 1XBE-VF78-VYKW-JAGH
+             */
+            access_code?: string;
             /** @description For a protected drop: the pass from POST /passes/{template_id}. */
             pass?: string;
             /**
@@ -4135,11 +4172,11 @@ export interface components {
              */
             user_limit?: number;
             /**
-             * @description Who comes through it. A door for all is the last one.
+             * @description Who comes through it. A door for all is the last one. codes: users who enter an access code, which POST /admin/templates/{id}/codes makes.
              * @example segment
              * @enum {string}
              */
-            who: "all" | "segment" | "list";
+            who: "all" | "segment" | "list" | "codes";
         };
         DoorPlan: {
             doors: components["schemas"]["Door"][];
@@ -4241,11 +4278,11 @@ export interface components {
              */
             user_limit?: number;
             /**
-             * @description Who comes through it. A door for all is the last one.
+             * @description Who comes through it. A door for all is the last one. codes: users who enter an access code, which POST /admin/templates/{id}/codes makes.
              * @example segment
              * @enum {string}
              */
-            who: "all" | "segment" | "list";
+            who: "all" | "segment" | "list" | "codes";
         };
         DoorsWish: {
             /** @description None = all users can claim from the opening on. */
@@ -4512,6 +4549,11 @@ export interface components {
             description?: string;
             /** @description With a user's token, for a drop that opens at several times: the user's own door. */
             door?: components["schemas"]["OwnDoor"];
+            /**
+             * @description Groups of users have openings of their own: with a user's token door has that of the user.
+             * @example true
+             */
+            doors?: boolean;
             /** @example 1 */
             id: string;
             /**
@@ -5437,7 +5479,12 @@ export interface components {
         };
         OwnDoor: {
             /**
-             * @description Whether the drop opens for the user at all; if not, the other fields are absent.
+             * @description The drop opens for the user once the user enters an access code, with POST /access-codes.
+             * @example false
+             */
+            code_needed?: boolean;
+            /**
+             * @description Whether the drop opens for the user at all; if not, the fields after code_needed are absent.
              * @example true
              */
             eligible: boolean;
@@ -5708,7 +5755,7 @@ export interface components {
              * @example already_reserved
              * @enum {string}
              */
-            code: "malformed_json" | "unauthenticated" | "forbidden" | "message_not_found" | "picture_not_found" | "not_found" | "template_not_found" | "code_batch_not_found" | "no_codes" | "claim_not_found" | "campaign_not_found" | "recipient_not_found" | "not_waiting" | "not_reserved" | "rows_removed" | "job_not_found" | "draw_not_found" | "not_entered" | "budget_not_found" | "shop_not_found" | "coupon_not_found" | "wallet_not_configured" | "review_not_found" | "user_not_found" | "erasure_not_found" | "suppression_not_found" | "webhook_not_found" | "delivery_not_found" | "segment_not_found" | "method_not_allowed" | "request_timeout" | "already_reserved" | "already_due" | "drop_opened" | "coupon_not_usable" | "coupon_suspended" | "review_decided" | "review_needs_second" | "review_too_late" | "review_has_appeals" | "coupon_not_suspended" | "already_appealed" | "appeal_answered" | "order_differs" | "report_of_draft" | "code_used" | "not_by_code" | "codes_not_configured" | "passes_not_configured" | "codes_not_ready" | "codes_revoked" | "codes_exhausted" | "code_key_missing" | "template_not_open" | "not_started" | "ended" | "not_eligible" | "door_not_open" | "doors_fixed" | "door_tests" | "entry_struck" | "figures_differ" | "entries_closed" | "sold_out" | "no_waitlist" | "stock_left" | "too_many_waits" | "limit_reached" | "invalid_transition" | "approval_required" | "approval_lapsed" | "approval_not_asked" | "already_published" | "budget_no_coupons" | "shop_moved" | "budget_short" | "budget_committed" | "stock_below_issued" | "list_incomplete" | "user_erased" | "phone_missing" | "sms_opted_out" | "phone_code_expired" | "list_in_use" | "segment_in_use" | "segment_is_list" | "segment_is_rules" | "too_many_webhooks" | "webhook_repeated" | "webhook_disabled" | "picture_in_use" | "picture_library_full" | "stale_version" | "idempotency_in_progress" | "too_large" | "upload_too_large" | "unsupported_media_type" | "invalid_request" | "pass_required" | "pass_refused" | "code_invalid" | "phone_code_wrong" | "channel_unavailable" | "idempotency_conflict" | "precondition_required" | "rate_limited" | "too_many_codes" | "internal" | "estimate_unavailable" | "pictures_busy" | "picture_store" | "overloaded";
+            code: "malformed_json" | "unauthenticated" | "forbidden" | "message_not_found" | "picture_not_found" | "not_found" | "template_not_found" | "code_batch_not_found" | "no_codes" | "claim_not_found" | "campaign_not_found" | "recipient_not_found" | "not_waiting" | "not_reserved" | "rows_removed" | "job_not_found" | "draw_not_found" | "not_entered" | "budget_not_found" | "shop_not_found" | "coupon_not_found" | "wallet_not_configured" | "review_not_found" | "user_not_found" | "erasure_not_found" | "suppression_not_found" | "webhook_not_found" | "delivery_not_found" | "segment_not_found" | "method_not_allowed" | "request_timeout" | "already_reserved" | "already_due" | "drop_opened" | "coupon_not_usable" | "coupon_suspended" | "review_decided" | "review_needs_second" | "review_too_late" | "review_has_appeals" | "coupon_not_suspended" | "already_appealed" | "appeal_answered" | "order_differs" | "report_of_draft" | "code_used" | "not_by_code" | "codes_not_configured" | "passes_not_configured" | "codes_not_ready" | "codes_revoked" | "codes_exhausted" | "code_key_missing" | "template_not_open" | "not_started" | "ended" | "not_eligible" | "code_needed" | "door_not_open" | "doors_fixed" | "door_tests" | "entry_struck" | "figures_differ" | "entries_closed" | "sold_out" | "no_waitlist" | "stock_left" | "too_many_waits" | "limit_reached" | "invalid_transition" | "approval_required" | "approval_lapsed" | "approval_not_asked" | "already_published" | "budget_no_coupons" | "shop_moved" | "budget_short" | "budget_committed" | "stock_below_issued" | "list_incomplete" | "user_erased" | "phone_missing" | "sms_opted_out" | "phone_code_expired" | "list_in_use" | "segment_in_use" | "segment_is_list" | "segment_is_rules" | "too_many_webhooks" | "webhook_repeated" | "webhook_disabled" | "picture_in_use" | "picture_library_full" | "stale_version" | "idempotency_in_progress" | "too_large" | "upload_too_large" | "unsupported_media_type" | "invalid_request" | "pass_required" | "pass_refused" | "code_invalid" | "phone_code_wrong" | "channel_unavailable" | "idempotency_conflict" | "precondition_required" | "rate_limited" | "too_many_codes" | "internal" | "estimate_unavailable" | "pictures_busy" | "picture_store" | "overloaded";
             /**
              * @description The error of this request, in English.
              * @example already reserved: app 10 minutes
@@ -6132,6 +6179,13 @@ export interface components {
         };
         Slot: {
             channels: components["schemas"]["Cell"][];
+            /**
+             * @description The doors, from 1, that open at the opening which the slot precedes; absent = it is for all users.
+             * @example [
+             *       1
+             *     ]
+             */
+            doors?: number[];
             /**
              * Format: date-time
              * @example 2027-01-01T11:55:00Z
@@ -7327,6 +7381,39 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    "enter-access-code": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a service key that has the scope act-as-user: the user the request is about. */
+                "X-User-ID"?: string;
+                /** @description Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "code": "1XBE-VF78-VYKW-JAGH",
+                 *       "template_id": "1"
+                 *     }
+                 */
+                "application/json": components["schemas"]["AccessWish"];
+            };
+        };
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
     "list-budgets": {
         parameters: {
             query?: never;

@@ -18,8 +18,7 @@ func doorPages() []Story {
 	t.Doors = []template.Door{{Name: "Gold members", Who: template.ToSegment, SegmentID: 3, LeadMinutes: 60, Share: 200, Texts: map[string]string{"en": "Members come first."}},
 		{Name: "Chengdu", Who: template.ToList, SegmentID: 4, LeadMinutes: 30}, {Name: "Invited", Who: template.ToCodes, LeadMinutes: 30}, {Name: "Everybody", Who: template.ToAll}}
 	for i, share := range []int{214, 98, 40, 648} {
-		booked, claimed := share, 0
-		t.Doors[i].Booked, t.Doors[i].Claimed = &booked, &claimed
+		t.Doors[i].Booked = &share
 	}
 	groups := map[int64]segment.Segment{3: {ID: 3, Name: "Gold", Kind: segment.ByRules}, 4: {ID: 4, Name: "Guests in Chengdu", Kind: segment.ByList}}
 	plan := door.Plan{Template: t, Groups: groups, Tests: []door.Test{{UserID: 1001, Note: "Wang, gold", Wants: 1, Gets: 1}, {UserID: 1002, Note: "new", Wants: 0, Gets: 3},

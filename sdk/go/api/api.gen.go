@@ -1070,6 +1070,7 @@ func (e DeviceChangePlatform) Valid() bool {
 // Defines values for DoorWho.
 const (
 	DoorWhoAll     DoorWho = "all"
+	DoorWhoCodes   DoorWho = "codes"
 	DoorWhoList    DoorWho = "list"
 	DoorWhoSegment DoorWho = "segment"
 )
@@ -1078,6 +1079,8 @@ const (
 func (e DoorWho) Valid() bool {
 	switch e {
 	case DoorWhoAll:
+		return true
+	case DoorWhoCodes:
 		return true
 	case DoorWhoList:
 		return true
@@ -1091,6 +1094,7 @@ func (e DoorWho) Valid() bool {
 // Defines values for DoorWishWho.
 const (
 	DoorWishWhoAll     DoorWishWho = "all"
+	DoorWishWhoCodes   DoorWishWho = "codes"
 	DoorWishWhoList    DoorWishWho = "list"
 	DoorWishWhoSegment DoorWishWho = "segment"
 )
@@ -1099,6 +1103,8 @@ const (
 func (e DoorWishWho) Valid() bool {
 	switch e {
 	case DoorWishWhoAll:
+		return true
+	case DoorWishWhoCodes:
 		return true
 	case DoorWishWhoList:
 		return true
@@ -3089,6 +3095,19 @@ func (e CancelReservationParamsMinutes) Valid() bool {
 	}
 }
 
+// AccessWish defines model for AccessWish.
+type AccessWish struct {
+	// Code As it was typed: case, dashes and spaces do not matter.
+	//
+	// Examples: 1XBE-VF78-VYKW-JAGH
+	Code string `json:"code"`
+
+	// TemplateId The drop.
+	//
+	// Examples: 1
+	TemplateId string `json:"template_id"`
+}
+
 // Account defines model for Account.
 type Account struct {
 	Dead     int64 `json:"dead"`
@@ -4468,6 +4487,11 @@ type ClaimPassWays string
 
 // ClaimWish defines model for ClaimWish.
 type ClaimWish struct {
+	// AccessCode For a drop that answers code_needed: the user's access code, which is entered before the claim is decided. Apps enter it with POST /access-codes before the opening.
+	//
+	// Examples: 1XBE-VF78-VYKW-JAGH
+	AccessCode *string `json:"access_code,omitempty"`
+
 	// Pass For a protected drop: the pass from POST /passes/{template_id}.
 	Pass *string `json:"pass,omitempty"`
 
@@ -4914,13 +4938,13 @@ type Door struct {
 	// Examples: 1
 	UserLimit *int64 `json:"user_limit,omitempty"`
 
-	// Who Who comes through it. A door for all is the last one.
+	// Who Who comes through it. A door for all is the last one. codes: users who enter an access code, which POST /admin/templates/{id}/codes makes.
 	//
 	// Examples: segment
 	Who DoorWho `json:"who"`
 }
 
-// DoorWho Who comes through it. A door for all is the last one.
+// DoorWho Who comes through it. A door for all is the last one. codes: users who enter an access code, which POST /admin/templates/{id}/codes makes.
 //
 // Examples: segment
 type DoorWho string
@@ -5021,13 +5045,13 @@ type DoorWish struct {
 	// Examples: 1
 	UserLimit *int64 `json:"user_limit,omitempty"`
 
-	// Who Who comes through it. A door for all is the last one.
+	// Who Who comes through it. A door for all is the last one. codes: users who enter an access code, which POST /admin/templates/{id}/codes makes.
 	//
 	// Examples: segment
 	Who DoorWishWho `json:"who"`
 }
 
-// DoorWishWho Who comes through it. A door for all is the last one.
+// DoorWishWho Who comes through it. A door for all is the last one. codes: users who enter an access code, which POST /admin/templates/{id}/codes makes.
 //
 // Examples: segment
 type DoorWishWho string
@@ -5325,6 +5349,11 @@ type Drop struct {
 
 	// Door With a user's token, for a drop that opens at several times: the user's own door.
 	Door *OwnDoor `json:"door,omitempty"`
+
+	// Doors Groups of users have openings of their own: with a user's token door has that of the user.
+	//
+	// Examples: true
+	Doors *bool `json:"doors,omitempty"`
 
 	// Id Examples: 1
 	Id string `json:"id"`
@@ -6167,7 +6196,12 @@ type OrderReport struct {
 
 // OwnDoor defines model for OwnDoor.
 type OwnDoor struct {
-	// Eligible Whether the drop opens for the user at all; if not, the other fields are absent.
+	// CodeNeeded The drop opens for the user once the user enters an access code, with POST /access-codes.
+	//
+	// Examples: false
+	CodeNeeded *bool `json:"code_needed,omitempty"`
+
+	// Eligible Whether the drop opens for the user at all; if not, the fields after code_needed are absent.
 	//
 	// Examples: true
 	Eligible bool `json:"eligible"`
@@ -6836,6 +6870,11 @@ type ShopWish struct {
 // Slot defines model for Slot.
 type Slot struct {
 	Channels []Cell `json:"channels"`
+
+	// Doors The doors, from 1, that open at the opening which the slot precedes; absent = it is for all users.
+	//
+	// Examples: [1]
+	Doors *[]int64 `json:"doors,omitempty"`
 
 	// DueAt Examples: 2027-01-01T11:55:00Z
 	DueAt time.Time `json:"due_at"`
@@ -7983,6 +8022,15 @@ type WorkerRoles struct {
 	Gate int64 `json:"gate"`
 }
 
+// EnterAccessCodeParams defines parameters for EnterAccessCode.
+type EnterAccessCodeParams struct {
+	// XUserID With a service key that has the scope act-as-user: the user the request is about.
+	XUserID *string `json:"X-User-ID,omitempty"`
+
+	// IdempotencyKey Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true.
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
 // ListCampaignsParams defines parameters for ListCampaigns.
 type ListCampaignsParams struct {
 	// State Only these states, separated by commas.
@@ -8898,6 +8946,9 @@ type JoinWaitlistParams struct {
 	XUserID *string `json:"X-User-ID,omitempty"`
 }
 
+// EnterAccessCodeJSONRequestBody defines body for EnterAccessCode for application/json ContentType.
+type EnterAccessCodeJSONRequestBody = AccessWish
+
 // CreateCampaignJSONRequestBody defines body for CreateCampaign for application/json ContentType.
 type CreateCampaignJSONRequestBody = CampaignWish
 
@@ -9653,6 +9704,24 @@ func WithRequestEditorFn(fn RequestEditorFn) ClientOption {
 
 // The interface specification for the client above.
 type ClientInterface interface {
+
+	// EnterAccessCodeWithBody Enter the access code of a drop
+	//
+	// The code belongs to the first user who enters it, and opens the drop's door for access codes to that user. It can be entered before the drop opens, and again: a repetition changes nothing. GET /templates/{id} then names the user's door. After ten codes in a minute that are not valid, the user is answered rate_limited for a while.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /access-codes (the `EnterAccessCode` operationId).
+	EnterAccessCodeWithBody(ctx context.Context, params *EnterAccessCodeParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// EnterAccessCode Enter the access code of a drop
+	//
+	// The code belongs to the first user who enters it, and opens the drop's door for access codes to that user. It can be entered before the drop opens, and again: a repetition changes nothing. GET /templates/{id} then names the user's door. After ten codes in a minute that are not valid, the user is answered rate_limited for a while.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /access-codes (the `EnterAccessCode` operationId).
+	EnterAccessCode(ctx context.Context, params *EnterAccessCodeParams, body EnterAccessCodeJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListBudgets List budgets
 	//
@@ -11279,6 +11348,44 @@ type ClientInterface interface {
 	//
 	// Corresponds with PUT /waitlist/{template_id} (the `JoinWaitlist` operationId).
 	JoinWaitlist(ctx context.Context, templateId string, params *JoinWaitlistParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+}
+
+// EnterAccessCodeWithBody Enter the access code of a drop
+//
+// The code belongs to the first user who enters it, and opens the drop's door for access codes to that user. It can be entered before the drop opens, and again: a repetition changes nothing. GET /templates/{id} then names the user's door. After ten codes in a minute that are not valid, the user is answered rate_limited for a while.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /access-codes (the `EnterAccessCode` operationId).
+func (c *Client) EnterAccessCodeWithBody(ctx context.Context, params *EnterAccessCodeParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewEnterAccessCodeRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// EnterAccessCode Enter the access code of a drop
+//
+// The code belongs to the first user who enters it, and opens the drop's door for access codes to that user. It can be entered before the drop opens, and again: a repetition changes nothing. GET /templates/{id} then names the user's door. After ten codes in a minute that are not valid, the user is answered rate_limited for a while.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /access-codes (the `EnterAccessCode` operationId).
+func (c *Client) EnterAccessCode(ctx context.Context, params *EnterAccessCodeParams, body EnterAccessCodeJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewEnterAccessCodeRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
 }
 
 // ListBudgets List budgets
@@ -15045,6 +15152,72 @@ func (c *Client) JoinWaitlist(ctx context.Context, templateId string, params *Jo
 		return nil, err
 	}
 	return c.Client.Do(req)
+}
+
+// NewEnterAccessCodeRequest calls the generic EnterAccessCode builder with application/json body
+func NewEnterAccessCodeRequest(server string, params *EnterAccessCodeParams, body EnterAccessCodeJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewEnterAccessCodeRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewEnterAccessCodeRequestWithBody constructs an http.Request for the EnterAccessCode method, with any body, and a specified content type
+func NewEnterAccessCodeRequestWithBody(server string, params *EnterAccessCodeParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/access-codes")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XUserID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-User-ID", *params.XUserID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-User-ID", headerParam0)
+		}
+
+		if params.IdempotencyKey != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam1)
+		}
+
+	}
+
+	return req, nil
 }
 
 // NewListBudgetsRequest constructs an http.Request for the ListBudgets method
@@ -23859,6 +24032,24 @@ func WithBaseURL(baseURL string) ClientOption {
 // ClientWithResponsesInterface is the interface specification for the client with responses above.
 type ClientWithResponsesInterface interface {
 
+	// EnterAccessCodeWithBodyWithResponse Enter the access code of a drop
+	//
+	// The code belongs to the first user who enters it, and opens the drop's door for access codes to that user. It can be entered before the drop opens, and again: a repetition changes nothing. GET /templates/{id} then names the user's door. After ten codes in a minute that are not valid, the user is answered rate_limited for a while.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /access-codes (the `EnterAccessCode` operationId).
+	EnterAccessCodeWithBodyWithResponse(ctx context.Context, params *EnterAccessCodeParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*EnterAccessCodeResponse, error)
+
+	// EnterAccessCodeWithResponse Enter the access code of a drop
+	//
+	// The code belongs to the first user who enters it, and opens the drop's door for access codes to that user. It can be entered before the drop opens, and again: a repetition changes nothing. GET /templates/{id} then names the user's door. After ten codes in a minute that are not valid, the user is answered rate_limited for a while.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /access-codes (the `EnterAccessCode` operationId).
+	EnterAccessCodeWithResponse(ctx context.Context, params *EnterAccessCodeParams, body EnterAccessCodeJSONRequestBody, reqEditors ...RequestEditorFn) (*EnterAccessCodeResponse, error)
+
 	// ListBudgetsWithResponse List budgets
 	//
 	// Of shops, and of drops and campaigns that have not ended more than a week ago.
@@ -25658,6 +25849,40 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with PUT /waitlist/{template_id} (the `JoinWaitlist` operationId).
 	JoinWaitlistWithResponse(ctx context.Context, templateId string, params *JoinWaitlistParams, reqEditors ...RequestEditorFn) (*JoinWaitlistResponse, error)
+}
+
+type EnterAccessCodeResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+}
+
+// GetBody returns the raw response body bytes
+func (r EnterAccessCodeResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r EnterAccessCodeResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r EnterAccessCodeResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r EnterAccessCodeResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
 }
 
 type ListBudgetsResponse struct {
@@ -31759,6 +31984,36 @@ func (r JoinWaitlistResponse) ContentType() string {
 	return ""
 }
 
+// EnterAccessCodeWithBodyWithResponse Enter the access code of a drop
+//
+// The code belongs to the first user who enters it, and opens the drop's door for access codes to that user. It can be entered before the drop opens, and again: a repetition changes nothing. GET /templates/{id} then names the user's door. After ten codes in a minute that are not valid, the user is answered rate_limited for a while.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /access-codes (the `EnterAccessCode` operationId).
+func (c *ClientWithResponses) EnterAccessCodeWithBodyWithResponse(ctx context.Context, params *EnterAccessCodeParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*EnterAccessCodeResponse, error) {
+	rsp, err := c.EnterAccessCodeWithBody(ctx, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseEnterAccessCodeResponse(rsp)
+}
+
+// EnterAccessCodeWithResponse Enter the access code of a drop
+//
+// The code belongs to the first user who enters it, and opens the drop's door for access codes to that user. It can be entered before the drop opens, and again: a repetition changes nothing. GET /templates/{id} then names the user's door. After ten codes in a minute that are not valid, the user is answered rate_limited for a while.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /access-codes (the `EnterAccessCode` operationId).
+func (c *ClientWithResponses) EnterAccessCodeWithResponse(ctx context.Context, params *EnterAccessCodeParams, body EnterAccessCodeJSONRequestBody, reqEditors ...RequestEditorFn) (*EnterAccessCodeResponse, error) {
+	rsp, err := c.EnterAccessCode(ctx, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseEnterAccessCodeResponse(rsp)
+}
+
 // ListBudgetsWithResponse List budgets
 //
 // Of shops, and of drops and campaigns that have not ended more than a week ago.
@@ -34841,6 +35096,22 @@ func (c *ClientWithResponses) JoinWaitlistWithResponse(ctx context.Context, temp
 		return nil, err
 	}
 	return ParseJoinWaitlistResponse(rsp)
+}
+
+// ParseEnterAccessCodeResponse parses an HTTP response from a EnterAccessCodeWithResponse call
+func ParseEnterAccessCodeResponse(rsp *http.Response) (*EnterAccessCodeResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &EnterAccessCodeResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	return response, nil
 }
 
 // ParseListBudgetsResponse parses an HTTP response from a ListBudgetsWithResponse call

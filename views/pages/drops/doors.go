@@ -3,7 +3,6 @@ package drops
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -157,12 +156,14 @@ func roughly(ctx context.Context, n int64, exact bool) string {
 // doorShares says which parts of the reservations and coupons the door's users have; "" = not known.
 func doorShares(ctx context.Context, d template.Door) string {
 	var told []string
-	for key, share := range map[string]*int{"doors.booked": d.Booked, "doors.claimed": d.Claimed} {
-		if share != nil {
-			told = append(told, ui.T(ctx, key, ui.From(ctx).Locale.Percent(int64(*share), 1000)))
+	for _, of := range []struct {
+		key   string
+		share *int
+	}{{"doors.booked", d.Booked}, {"doors.claimed", d.Claimed}} {
+		if of.share != nil {
+			told = append(told, ui.T(ctx, of.key, ui.From(ctx).Locale.Percent(int64(*of.share), 1000)))
 		}
 	}
-	slices.Sort(told)
 	return strings.Join(told, " · ")
 }
 

@@ -82,7 +82,7 @@ func (h *handlers) reservationRoutes() {
 		Description: "All reminders are reserved, or none; the answer comes after they are stored durably. They add up: a second request " +
 			"for the same drop adds its reminders to the first one's.",
 		Also:    map[int]string{http.StatusOK: "Added to the user's reservation."},
-		Codes:   []string{"template_not_found", "already_reserved", "already_due", "drop_opened", "template_not_open", "channel_unavailable", "user_erased"},
+		Codes:   []string{"template_not_found", "already_reserved", "already_due", "drop_opened", "not_eligible", "code_needed", "template_not_open", "channel_unavailable", "user_erased"},
 		Example: `{"template_id":"1","shop_number":"10","reminders":[{"channel":"app","minutes":10}]}`}, h.reserve)
 	pipeline.Register(h.Pipeline, pipeline.Route{Method: http.MethodGet, Path: "/reservations", ID: "list-reservations",
 		Summary: "List the user's reservations", Description: "The newest drop first."}, h.reservations)
