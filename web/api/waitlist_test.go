@@ -74,7 +74,7 @@ func testWaitlist(t *testing.T) {
 func TestOffersOfAWaitlist(t *testing.T) {
 	r := newFixture(t, nil)
 	id := r.open(1)
-	r.exec(`update templates set waitlist = 'offer', accept_minutes = 30 where id = $1`, id)
+	r.exec(`update templates set waitlist = 'offer', accept_minutes = 30, closes_at = date_trunc('second', now()) + interval '1 day' where id = $1`, id)
 	r.exec(`insert into waitlists (template_id) values ($1)`, id)
 	path, first, second, third := "/waitlist/"+id, as(token(7)), as(token(8)), as(token(9))
 	r.want(r.call(first, "POST", "/claims", claimOf(id)), 201, "")

@@ -48,7 +48,7 @@ with m as (
         with ordinality as o (coupon_id, order_id, step, from_state, to_state, order_amount, eligible, discount, actor, reason, i) join c on c.id = o.coupon_id
     order by o.i
     returning id, coupon_id, order_id, step, from_state, to_state, order_amount, discount, at
-), returning as (
+), noted as (
     insert into coupon_returns (coupon_id, template_id, due_at, refunded) select c.id, c.template_id, clock_timestamp(), true from c
     where c.id = any(@returning::bigint[]) on conflict (coupon_id) do update set due_at = excluded.due_at, refunded = true
 ), refused as (

@@ -102,7 +102,7 @@ with asked as (
         from stored s left join former f on f.template_id = s.template_id and f.user_id = s.user_id group by 1) c
     where l.template_id = c.template_id
 )
-select template_id, user_id, 'waiting', rank, joined_at, changed_at, channels, 0, '', lapses, '0001-01-01Z' from stored`
+select template_id, user_id, 'waiting', rank, joined_at, changed_at, channels, 0, '', lapses, '0001-01-01 00:00Z'::timestamptz from stored`
 
 // givesUntilSQL is [waitlist.GivesUntil] of the row t.
 var givesUntilSQL = fmt.Sprintf(`least(t.closes_at, t.valid_until - interval '%d seconds')`, int(waitlist.MinValidity.Seconds()))
@@ -123,10 +123,10 @@ with asked as (
     update waitlists l set waiting = l.waiting - c.n, offered = l.offered - c.offered, "left" = l."left" + c.n
     from (select template_id, count(*) as n, count(*) filter (where was = 'offered') as offered from stored group by 1) c where l.template_id = c.template_id
 )
-select template_id, user_id, 'left', rank, joined_at, changed_at, channels, 0, '', lapses, '0001-01-01Z' from stored`
+select template_id, user_id, 'left', rank, joined_at, changed_at, channels, 0, '', lapses, '0001-01-01 00:00Z'::timestamptz from stored`
 
 const waiterColumns = `w.template_id, w.user_id, w.state, w.rank, w.joined_at, w.changed_at, w.channels, coalesce(w.coupon_id, 0), w.reason, w.lapses,
-    coalesce(case when w.state = 'offered' then w.offer_until end, '0001-01-01Z')`
+    coalesce(case when w.state = 'offered' then w.offer_until end, '0001-01-01 00:00Z')`
 
 func waiterFields(w *waitlist.Waiter) []any {
 	return []any{&w.TemplateID, &w.UserID, &w.State, &w.Rank, &w.JoinedAt, &w.ChangedAt, &w.Channels, &w.CouponID, &w.Reason, &w.Lapses, &w.OfferUntil}
@@ -136,7 +136,7 @@ func waiterFields(w *waitlist.Waiter) []any {
 // they have as many coupons as they may, which $4 says, and as many waits.
 const foundSQL = `
 select a.template_id, a.user_id, coalesce(w.state, ''), coalesce(w.rank, 0), coalesce(w.joined_at, 'epoch'), coalesce(w.changed_at, 'epoch'), coalesce(w.channels, 0),
-    coalesce(w.coupon_id, 0), coalesce(w.reason, ''), coalesce(w.lapses, 0), coalesce(case when w.state = 'offered' then w.offer_until end, '0001-01-01Z'),
+    coalesce(w.coupon_id, 0), coalesce(w.reason, ''), coalesce(w.lapses, 0), coalesce(case when w.state = 'offered' then w.offer_until end, '0001-01-01 00:00Z'),
     exists (select from claim_counts c where c.template_id = a.template_id and c.user_id = a.user_id and c.issued >= a.most),
     (select count(*) from waiters b where b.user_id = a.user_id and b.state in ('waiting', 'offered')) >= $3
 from unnest($1::bigint[], $2::bigint[], $4::int[]) as a (template_id, user_id, most)

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"dropbell/adapters/claimtest"
 	"dropbell/adapters/postgres/pgtest"
@@ -14,7 +15,10 @@ import (
 	"dropbell/domain/waitlist"
 )
 
-func offers(s *template.Spec) { s.Waitlist, s.AcceptMinutes = template.OfferNext, 30 }
+// offers makes the waitlist of a drop of a day one with offers.
+func offers(s *template.Spec) {
+	s.Waitlist, s.AcceptMinutes, s.ClosesAt = template.OfferNext, 30, s.OpensAt.Add(24*time.Hour)
+}
 
 // accept lets the user accept a coupon.
 func (h *waitFixture) accept(drop int64, by user.ID) (waitlist.Waiter, error) {

@@ -12,8 +12,9 @@ import (
 // a statement of its own: what users have joined meanwhile is seen by the next statement.
 const LockWaitlist = `select from waitlists where template_id = $1 for update`
 
-// PutAside counts $2 coupons that are kept for users who wait for template $1.
-const PutAside = `update waitlists set put = put + $2, put_at = case when put - released - filled = 0 then clock_timestamp() else put_at end where template_id = $1`
+// PutAside counts $2 coupons that are kept for users who wait for template $1. put_at is when stock that is offered
+// to no user came, or last moved.
+const PutAside = `update waitlists set put = put + $2, put_at = case when put - released - filled <= offered then clock_timestamp() else put_at end where template_id = $1`
 
 // KeepForWaiters puts n coupons that have come into the template's stock aside if users wait for
 // the template; otherwise they are for taps. The caller holds the lock of the template's row, and
