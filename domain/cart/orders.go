@@ -1,6 +1,7 @@
 package cart
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -49,6 +50,24 @@ type Order struct {
 	PaidBack money.Amount
 	// Version grows with every change; 0 = not stored.
 	Version int64
+}
+
+// Use adds what a coupon takes off a line.
+func (o *Order) Use(id int64, line string, off money.Amount) {
+	at, found := slices.BinarySearchFunc(o.Uses, id, func(u Use, id int64) int { return cmp.Compare(u.Coupon, id) })
+	if !found {
+		o.Uses = slices.Insert(o.Uses, at, Use{Coupon: id, Shares: make([]money.Amount, len(o.Lines))})
+	}
+	o.Uses[at].Off += off
+	if i := slices.IndexFunc(o.Lines, func(l Line) bool { return l.ID == line }); i >= 0 {
+		o.Uses[at].Shares[i] += off
+	}
+}
+
+// A Placed is an order with the instant of its first lock.
+type Placed struct {
+	Order
+	At time.Time
 }
 
 // A Held is a coupon of an order with its template's terms.

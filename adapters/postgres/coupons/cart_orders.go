@@ -9,7 +9,6 @@ import (
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/cart"
 	"dropbell/domain/coupon"
-	"dropbell/domain/money"
 	"dropbell/domain/template"
 	"dropbell/killpoint"
 )
@@ -101,25 +100,14 @@ func (g *readings) readOrders(rows pgx.Rows) error {
 	defer rows.Close()
 	for rows.Next() {
 		o, f := &cart.Order{}, &cart.Refund{}
-		var names, products, useLines, back []string
-		var quantities, amounts, useCoupons, useAmounts, backQuantities []int64
-		if err := rows.Scan(&o.ID, &o.UserID, &o.Shop, &o.Currency, &o.State, &o.Revision, &o.Discount, &names, &products, &quantities, &amounts, &o.Returned,
-			&o.PaidBack, &o.Version, &useCoupons, &useLines, &useAmounts, &f.ID, &f.PayBack, &f.Clawback, &back, &backQuantities, &f.Coupons); err != nil {
+		var l orderLines
+		var back []string
+		var backQuantities []int64
+		if err := rows.Scan(&o.ID, &o.UserID, &o.Shop, &o.Currency, &o.State, &o.Revision, &o.Discount, &l.names, &l.products, &l.quantities, &l.amounts, &o.Returned,
+			&o.PaidBack, &o.Version, &l.coupons, &l.useLines, &l.useAmounts, &f.ID, &f.PayBack, &f.Clawback, &back, &backQuantities, &f.Coupons); err != nil {
 			return err
 		}
-		for i, name := range names {
-			o.Lines = append(o.Lines, cart.Line{ID: name, Product: products[i], Quantity: quantities[i], Amount: money.Amount(amounts[i])})
-		}
-		for i, id := range useCoupons {
-			at := slices.IndexFunc(o.Uses, func(u cart.Use) bool { return u.Coupon == id })
-			if at < 0 {
-				at = len(o.Uses)
-				o.Uses = append(o.Uses, cart.Use{Coupon: id, Shares: make([]money.Amount, len(names))})
-			}
-			o.Uses[at].Off += money.Amount(useAmounts[i])
-			o.Uses[at].Shares[slices.Index(names, useLines[i])] = money.Amount(useAmounts[i])
-		}
-		slices.SortFunc(o.Uses, func(a, b cart.Use) int { return int(a.Coupon - b.Coupon) })
+		l.into(o)
 		for i, name := range back {
 			f.Lines = append(f.Lines, cart.ReturnedLine{ID: name, Quantity: backQuantities[i]})
 		}
