@@ -99,9 +99,11 @@ type Request struct {
 	Coupons []int64
 	// RefundID is the id of a refund.
 	RefundID string
-	by       string
-	owner    user.ID
-	rule     func(Stored) Decision
+	// ToStock says that the request may return coupons to the stock.
+	ToStock bool
+	by      string
+	owner   user.ID
+	rule    func(Stored) Decision
 }
 
 // A Decision is what a request changes: all of it or nothing.
@@ -215,7 +217,7 @@ func (s *Orders) Refund(ctx context.Context, by string, owner user.ID, order str
 	if err := r.check(); err != nil {
 		return Taken{}, err
 	}
-	return s.step(ctx, Request{OrderID: order, Step: coupon.StepRefund, RefundID: r.id(), by: by, owner: owner,
+	return s.step(ctx, Request{OrderID: order, Step: coupon.StepRefund, RefundID: r.id(), ToStock: r.To == ToStock, by: by, owner: owner,
 		rule: func(st Stored) Decision { return r.refund(by, st) }})
 }
 

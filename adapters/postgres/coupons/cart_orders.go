@@ -185,6 +185,42 @@ func (s *Payments) takeWithOrders(ctx context.Context, group []payment) ([]attem
 	return attempts, s.storeUnits(ctx, group, attempts, u)
 }
 
+// toStock are the templates to whose stock the units return coupons, one for each coupon, in ascending order.
+func (u units) toStock() (templates []int64) {
+	for _, m := range u.moves {
+		if m.ToStock {
+			templates = append(templates, m.From.TemplateID)
+		}
+	}
+	slices.Sort(templates)
+	return templates
+}
+
+// returning stores the only unit of a group, which returns a coupon to the stock of each of the templates.
+func (s *Payments) returning(ctx context.Context, templates []int64, sql string, args pgx.StrictNamedArgs, read func(pgx.Rows) (whole bool, err error)) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
+		for _, id := range slices.Compact(slices.Clone(templates)) {
+			if _, err := tx.Exec(ctx, lockForReturn, id); err != nil {
+				return err
+			}
+		}
+		rows, err := tx.Query(ctx, sql, args)
+		if err != nil {
+			return err
+		}
+		whole, err := read(rows)
+		if err != nil || !whole {
+			return err
+		}
+		for _, id := range templates {
+			if err := returnToStock(ctx, tx, id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 // storeUnits stores the units and completes their attempts.
 func (s *Payments) storeUnits(ctx context.Context, group []payment, attempts []attempt, u units) error {
 	if len(u.moves)+len(u.refused)+len(u.orders) == 0 {
@@ -200,11 +236,18 @@ func (s *Payments) storeUnits(ctx context.Context, group []payment, attempts []a
 		if skips {
 			sql = freeUnitsSQL
 		}
+		read := func(rows pgx.Rows) (err error) {
+			whole, err = readUnits(rows, moved)
+			return err
+		}
 		return killpoint.Around("coupons.step", func() error {
-			return s.PlannedByHash(ctx, sql, []any{unitsArgs(ctx, u)}, func(rows pgx.Rows) (err error) {
-				whole, err = readUnits(rows, moved)
-				return err
-			})
+			if templates := u.toStock(); len(templates) > 0 {
+				return s.returning(ctx, templates, sql, unitsArgs(ctx, u), func(rows pgx.Rows) (bool, error) {
+					err := read(rows)
+					return whole[0], err
+				})
+			}
+			return s.PlannedByHash(ctx, sql, []any{unitsArgs(ctx, u)}, read)
 		})
 	})
 	if len(group) == 1 && (pg.Violates(err, "coupon_operations_coupon_id_order_id_step_outcome_key") || pg.Violates(err, "coupon_orders_pkey")) {

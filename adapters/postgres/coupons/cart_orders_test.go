@@ -113,6 +113,32 @@ func TestOrderIsLockedAsAWhole(t *testing.T) {
 	o.tally(coupon.Tally{Issued: 2, Refunded: 2})
 }
 
+// TestRefundToStock: coupons of a returned order go back to the stock, once; with nobody they stay used.
+func TestRefundToStock(t *testing.T) {
+	o := newOrdering(t)
+	a, b, c := o.issue(), o.issue(), o.issue()
+	for order, ids := range map[string][]int64{"A-1": {a, b}, "A-2": {c}} {
+		_, err := o.lock(wish(order, 0, 8000, ids...))
+		o.Must(err)
+		_, err = o.orders.Confirm(t.Context(), "", 7, order, 0)
+		o.Must(err)
+	}
+	issued := o.Number(`select issued from templates where id = $1`, o.drop.ID)
+	for range 2 {
+		back, err := o.orders.Refund(t.Context(), "", 7, "A-1", cart.Return{To: cart.ToStock})
+		if err != nil || back.Coupons[a].State != coupon.Revoked || !back.Coupons[b].Returned || back.Order.State != cart.Refunded {
+			t.Fatalf("%+v, %v", back, err)
+		}
+	}
+	if n := o.Number(`select issued from templates where id = $1 and returned = 2`, o.drop.ID); n != issued-2 {
+		t.Errorf("%d of %d coupons are issued", n, issued)
+	}
+	lost, err := o.orders.Refund(t.Context(), "", 7, "A-2", cart.Return{To: cart.ToNobody})
+	if err != nil || lost.Coupons[c].State != coupon.Used || len(lost.Refund.Coupons) != 0 || lost.Order.State != cart.Refunded {
+		t.Errorf("%+v, %v", lost, err)
+	}
+}
+
 // TestRefusedOrderHoldsNothing: a coupon that cannot be locked leaves the other coupons of the order
 // as they are.
 func TestRefusedOrderHoldsNothing(t *testing.T) {
