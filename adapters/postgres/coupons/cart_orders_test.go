@@ -420,3 +420,33 @@ func TestHistoriesOfOrders(t *testing.T) {
 		}
 	})
 }
+
+// TestOrderBesideAHeldCoupon: another session keeps one coupon of an order locked. The order is told to try again
+// and holds none of its coupons, also not the free one; a step of another coupon goes on meanwhile.
+func TestOrderBesideAHeldCoupon(t *testing.T) {
+	o := newOrdering(t)
+	free, held, single := o.issue(), o.issue(), o.issue()
+	tx, err := o.SQL.Begin(t.Context())
+	o.Must(err)
+	defer tx.Rollback(context.WithoutCancel(t.Context()))
+	_, err = tx.Exec(t.Context(), `select from coupons where id = $1 for update`, held)
+	o.Must(err)
+	var both sync.WaitGroup
+	both.Go(func() {
+		if _, err := o.lock(wish("A-1", 0, 8000, free, held)); !errors.Is(err, coupon.ErrBusy) {
+			t.Errorf("beside a held coupon: %v", err)
+		}
+	})
+	both.Go(func() {
+		if _, err := o.steps.Lock(t.Context(), "", single, coupon.Order{ID: "S-1", Amount: 2500}); err != nil {
+			t.Errorf("another coupon: %v", err)
+		}
+	})
+	both.Wait()
+	o.Must(tx.Rollback(t.Context()))
+	if got := o.states(free, held); !slices.Equal(got, []coupon.State{coupon.Unused, coupon.Unused}) || o.Number(`select count(*) from coupon_orders`) != 0 {
+		t.Errorf("the coupons are %v", got)
+	}
+	_, err = o.lock(wish("A-1", 0, 8000, free, held))
+	o.Must(err)
+}
