@@ -35,15 +35,10 @@ from (
         lateral (select * from coupon_use_lines where order_id = w.order_id and revision = w.revision) l
 ) a (id, order_id), ` + casesOfPairs
 
-// pair is a coupon and the order whose step is decided on it.
-type pair struct {
-	coupon int64
-	order  string
-}
-
 // readings are what a group of requests is decided on.
 type readings struct {
-	cases  map[pair]cart.Held
+	// cases are the coupons that the steps of each order are decided on, by their ids.
+	cases  map[string]map[int64]cart.Held
 	orders map[string]*cart.Order
 	// refunds are the stored refunds that the requests name, by order.
 	refunds map[string]*cart.Refund
@@ -51,18 +46,12 @@ type readings struct {
 
 // stored is what the request of an order is decided on.
 func (g *readings) stored(r *cart.Request) cart.Stored {
-	s := cart.Stored{Order: g.orders[r.OrderID], Coupons: map[int64]cart.Held{}, Refund: g.refunds[r.OrderID]}
-	for p, h := range g.cases {
-		if p.order == r.OrderID {
-			s.Coupons[p.coupon] = h
-		}
-	}
-	return s
+	return cart.Stored{Order: g.orders[r.OrderID], Coupons: g.cases[r.OrderID], Refund: g.refunds[r.OrderID]}
 }
 
 // read reads what the group is decided on, in one round trip.
 func (s *Payments) read(ctx context.Context, group []payment) (*readings, error) {
-	g := &readings{map[pair]cart.Held{}, map[string]*cart.Order{}, map[string]*cart.Refund{}}
+	g := &readings{map[string]map[int64]cart.Held{}, map[string]*cart.Order{}, map[string]*cart.Refund{}}
 	var ids []int64
 	var of, orders, refunds []string
 	for _, p := range group {
@@ -91,7 +80,10 @@ func (g *readings) readCases(rows pgx.Rows) error {
 			return err
 		}
 		h.With, h.Recompute = with.List(), refund == template.Recompute
-		g.cases[pair{h.Coupon.ID, order}] = h
+		if g.cases[order] == nil {
+			g.cases[order] = map[int64]cart.Held{}
+		}
+		g.cases[order][h.Coupon.ID] = h
 	}
 	return rows.Err()
 }
@@ -148,9 +140,9 @@ func (s *Payments) takeWithOrders(ctx context.Context, group []payment) ([]attem
 			moves, refused = d.Moves, d.Refused
 			a.order = cart.Taken{Order: d.Order, Coupons: map[int64]coupon.Coupon{}, Refund: d.Refund, Err: d.Err}
 			for _, use := range d.Order.Uses {
-				a.order.Coupons[use.Coupon] = g.cases[pair{use.Coupon, d.Order.ID}].Coupon
+				a.order.Coupons[use.Coupon] = g.cases[d.Order.ID][use.Coupon].Coupon
 			}
-		} else if h, ok := g.cases[pair{p.CouponID, p.OrderID}]; !ok {
+		} else if h, ok := g.cases[p.OrderID][p.CouponID]; !ok {
 			a.err = coupon.ErrNotFound
 			continue
 		} else {
