@@ -119,7 +119,8 @@ type Stacking struct {
 
 func (s Stacking) perOrder() int { return max(1, s.PerOrder) }
 
-func (s Stacking) names(group string) bool {
+// Names reports whether With has the group; no group is in no list.
+func (s Stacking) Names(group string) bool {
 	for _, g := range s.With {
 		if g == group && g != "" {
 			return true
@@ -129,7 +130,7 @@ func (s Stacking) names(group string) bool {
 }
 
 // Together reports whether coupons of two templates go together: each names the group of the other.
-func (s Stacking) Together(o Stacking) bool { return s.names(o.Group) && o.names(s.Group) }
+func (s Stacking) Together(o Stacking) bool { return s.Names(o.Group) && o.Names(s.Group) }
 
 // together reports whether an order can use both coupons. The number of coupons of one template is
 // limited apart from that, by Stacking.PerOrder.

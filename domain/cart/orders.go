@@ -1,6 +1,7 @@
 package cart
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -51,6 +52,24 @@ type Order struct {
 	Version int64
 }
 
+// Use adds what a coupon takes off a line.
+func (o *Order) Use(id int64, line string, off money.Amount) {
+	at, found := slices.BinarySearchFunc(o.Uses, id, func(u Use, id int64) int { return cmp.Compare(u.Coupon, id) })
+	if !found {
+		o.Uses = slices.Insert(o.Uses, at, Use{Coupon: id, Shares: make([]money.Amount, len(o.Lines))})
+	}
+	o.Uses[at].Off += off
+	if i := slices.IndexFunc(o.Lines, func(l Line) bool { return l.ID == line }); i >= 0 {
+		o.Uses[at].Shares[i] += off
+	}
+}
+
+// A Placed is an order with the instant of its first lock.
+type Placed struct {
+	Order
+	At time.Time
+}
+
 // A Held is a coupon of an order with its template's terms.
 type Held struct {
 	coupon.Case
@@ -80,9 +99,11 @@ type Request struct {
 	Coupons []int64
 	// RefundID is the id of a refund.
 	RefundID string
-	by       string
-	owner    user.ID
-	rule     func(Stored) Decision
+	// ToStock says that the request may return coupons to the stock.
+	ToStock bool
+	by      string
+	owner   user.ID
+	rule    func(Stored) Decision
 }
 
 // A Decision is what a request changes: all of it or nothing.
@@ -196,7 +217,7 @@ func (s *Orders) Refund(ctx context.Context, by string, owner user.ID, order str
 	if err := r.check(); err != nil {
 		return Taken{}, err
 	}
-	return s.step(ctx, Request{OrderID: order, Step: coupon.StepRefund, RefundID: r.id(), by: by, owner: owner,
+	return s.step(ctx, Request{OrderID: order, Step: coupon.StepRefund, RefundID: r.id(), ToStock: r.To == ToStock, by: by, owner: owner,
 		rule: func(st Stored) Decision { return r.refund(by, st) }})
 }
 

@@ -22,9 +22,19 @@ type Return struct {
 	ID string
 	// Lines are the lines that come back; none = all that is left of the order.
 	Lines []ReturnedLine
-	// Kept says that no coupon comes back: its use is lost with the return.
-	Kept bool
+	// To says who gets a coupon whose last line comes back.
+	To RefundTo
 }
+
+// RefundTo is who gets a coupon whose last line comes back; empty = [ToHolder].
+type RefundTo string
+
+// The receivers. With ToNobody the coupon stays used.
+const (
+	ToHolder RefundTo = "holder"
+	ToStock  RefundTo = "stock"
+	ToNobody RefundTo = "nobody"
+)
 
 // wholeID names the refund of all that is left.
 const wholeID = "all"
@@ -98,8 +108,11 @@ func (r Return) refund(by string, s Stored) Decision {
 	uses := o.effective(s.Coupons)
 	requests, back := map[int64]coupon.Request{}, []int64{}
 	for _, u := range uses {
-		if !r.Kept && !u.all(*o, o.Returned) && u.all(*o, after) {
+		if r.To != ToNobody && !u.all(*o, o.Returned) && u.all(*o, after) {
 			requests[u.Coupon] = coupon.Together(coupon.StepRefund, u.Coupon, by, o.ID, 0)
+			if r.To == ToStock {
+				requests[u.Coupon] = coupon.RefundToStock(u.Coupon, by, o.ID, 0)
+			}
 			back = append(back, u.Coupon)
 		}
 	}

@@ -25,6 +25,21 @@ type Store interface {
 	Owned(ctx context.Context, u user.ID, only []int64, limit int) (list []Owned, now time.Time, err error)
 }
 
+// A Drop is a drop as a page about stacking shows it. The ids of its Terms are the drop's, and they
+// expire when the drop closes.
+type Drop struct {
+	Terms
+	Name string
+}
+
+// Lists are what pages of staff show about carts.
+type Lists interface {
+	// Drops returns the newest drops of a shop that were published and not cancelled.
+	Drops(ctx context.Context, shop int64, limit int) ([]Drop, error)
+	// OrdersOf returns the newest orders that [Orders] locked for a user, of these shops (none = all).
+	OrdersOf(ctx context.Context, u user.ID, shops []int64, limit int) ([]Placed, error)
+}
+
 // Service answers which coupons a cart can use.
 type Service struct{ Store Store }
 

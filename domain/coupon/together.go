@@ -56,5 +56,23 @@ func Together(step Step, id int64, by, order string, owner user.ID) Request {
 	}}
 }
 
+// RefundToStock is [Together] for a refund whose coupon goes back to the stock: it is revoked. A coupon whose time
+// has passed meanwhile is expired instead.
+func RefundToStock(id int64, by, order string, owner user.ID) Request {
+	return Request{CouponID: id, OrderID: order, Step: StepRefund, By: by, owner: owner, rule: func(c Case) (Move, *refusal) {
+		m, r := c.refund(order)
+		if r != nil || len(m.Ops) == 0 || m.To.State != Unused {
+			return m, r
+		}
+		c.Coupon = m.To
+		back, err := c.revoke(true)
+		if err != nil {
+			return Move{}, &refusal{RefusedRevoked, err}
+		}
+		m.To, m.Ops, m.ToStock = back.To, append(m.Ops, back.Ops...), true
+		return m, nil
+	}}
+}
+
 // Holds reports whether the order holds or has used the coupon.
 func (c Coupon) Holds(order string) bool { return c.heldBy(order) }

@@ -3,8 +3,10 @@ package stories
 import (
 	"time"
 
+	"dropbell/domain/cart"
 	owned "dropbell/domain/coupon"
 	"dropbell/domain/fault"
+	"dropbell/domain/money"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/views/i18n"
@@ -59,7 +61,7 @@ func coupons() []Story {
 	percent.Rule.Target, percent.Rule.Product = template.Product, "Jasmine tea"
 	returned := list[4]
 	returned.Returned = true
-	return []Story{
+	return append(together(), []Story{
 		{Name: "coupons/empty", Page: couponpages.Coupons{By: "user"}.Page()},
 		{Name: "coupons/broken", Page: couponpages.Coupons{By: "user", Search: "moon", Broken: true}.Page()},
 		{Name: "coupons/none", Page: couponpages.Coupons{By: "order", Search: "A-1", State: owned.Locked}.Page()},
@@ -93,7 +95,34 @@ func coupons() []Story {
 		})},
 		{Name: "coupon/returned", Page: couponpages.CouponDetail{Coupon: returned, Log: revoked}.Page()},
 		{Name: "coupon/revoked", Page: couponpages.CouponDetail{Coupon: list[4], Log: revoked, MayRevoke: true}.Page()},
+	}...)
+}
+
+// together are the states of the page about what goes with what.
+func together() []Story {
+	p := couponpages.Together{Shops: shops(), Shop: 10, Currency: "CNY", Values: map[string]string{"amount1": "80", "amount2": "20"},
+		Cart: cart.Cart{Shop: 10, Currency: "CNY", Lines: []cart.Line{{ID: "1", Quantity: 1, Amount: 8000}, {ID: "2", Quantity: 1, Amount: 2000}}}}
+	for i, name := range []string{"Welcome", "Members of the tea club, who come first", "Moon cake night: ¥20 off everything at Harbour Tea House"} {
+		r := owned.RuleOf(coupon(1, name, time.Hour).Spec)
+		r.Threshold += money.Amount(2000 * (i - 1))
+		d := cart.Drop{Name: name, Terms: cart.Terms{ID: int64(i + 1), TemplateID: int64(i + 1), Shop: 10, Rule: r, Stacking: cart.Stacking{Group: []string{"welcome", "member", "other"}[i],
+			With: [][]string{{"member"}, {"welcome", "other"}, nil}[i]}}}
+		if i == 0 {
+			d.Rule.Kind, d.Rule.PercentOff, d.Rule.MaxOff = template.PercentOff, 10, 5000
+		}
+		p.Drops = append(p.Drops, d)
 	}
+	empty, wrong, none := p, p, p
+	var list []cart.Terms
+	for _, d := range p.Drops {
+		list = append(list, d.Terms)
+	}
+	p.Answer = cart.Qualify(p.Cart, list, Now())
+	empty.Drops = nil
+	wrong.Values, wrong.Errors = map[string]string{"amount1": "abc"}, []fault.Field{{Name: "amount1", Key: "rule.amount_format", Message: "must be a number with at most 2 decimals"}}
+	none.Values, none.Cart.Lines, none.More = map[string]string{}, nil, true
+	return []Story{{Name: "together/empty", Page: empty.Page()}, {Name: "together/example", Page: p.Page()}, {Name: "together/wrong", Page: wrong.Page()},
+		{Name: "together/no_cart", Page: none.Page(), Role: staff.Viewer}}
 }
 
 func locks() []Story {

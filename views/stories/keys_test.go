@@ -123,7 +123,7 @@ func composed() map[string]bool {
 		delivery.ReasonRefused, delivery.ReasonProvider, delivery.ReasonThrottled, delivery.ReasonNoSender, delivery.ReasonOperator, delivery.ReasonChannelPaused,
 		delivery.ReasonQuietHours, delivery.ReasonFrequencyCap, delivery.ReasonUserDeleted, delivery.ReasonCampaignEnded, delivery.ReasonCampaignCancel, delivery.ReasonCouponGone)
 	for _, f := range []string{"kind.amount_off", "kind.threshold_off", "kind.percent_off", "target.shop", "target.product", "validity.hours", "validity.until",
-		"obtain.claim", "obtain.code", "claim_mode.durable", "claim_mode.gate", "refund_to.user", "refund_to.stock",
+		"obtain.claim", "obtain.code", "refund_rule.keep", "refund_rule.recompute", "claim_mode.durable", "claim_mode.gate", "refund_to.user", "refund_to.stock",
 		"opening_mode.first_come", "opening_mode.shuffled", "opening_mode.draw", "draw_source.best", "draw_source.drand", "draw_source.public", "draw_source.commit", "draw_source.local"} {
 		add("%s", f)
 		add("%s.help", f)
@@ -162,7 +162,7 @@ func composed() map[string]bool {
 	add("journey.of_%s", "booked", "stock", "claimed")
 	add("nav.%s", "overview", "templates", "calendar", "results", "users", "channels", "queues", "housekeeping", "dead_messages", "shops", "staff", "keys", "audit", "deliver", "work", "settings")
 	add("housekeeping.step.%s", "accepted_messages", "alerts", "audit", "batches", "campaign_publications", "campaign_results", "campaigns", "channel_tests",
-		"coupon_operations", "coupons", "deleted_drafts", "drop_models", "drops", "event_days", "grant_rows", "handled_events", "handled_events_rest",
+		"coupon_operations", "coupon_orders", "coupons", "deleted_drafts", "drop_models", "drops", "event_days", "grant_rows", "handled_events", "handled_events_rest",
 		"hook_deliveries", "hook_events", "hook_hours", "hook_listeners", "idempotency_keys", "inbox_changes", "inbox_changes_seen", "job_errors", "jobs",
 		"mail_warmup", "notice_runs", "notices", "openings", "opt_out_changes", "opt_out_changes_seen", "orders", "phone_verifications", "reservations",
 		"sessions", "sms_early", "sms_replies", "sms_serials", "sms_spent", "staff_browsers", "upload_parts", "uploads", "uploads_erased", "user_changes", "wallet_passes",

@@ -4,8 +4,10 @@ import (
 	"time"
 
 	"dropbell/domain/campaign"
+	"dropbell/domain/cart"
 	owned "dropbell/domain/coupon"
 	"dropbell/domain/delivery"
+	"dropbell/domain/money"
 	"dropbell/domain/staff"
 	life "dropbell/domain/timeline"
 	"dropbell/domain/user"
@@ -56,6 +58,9 @@ func busyUser() audiencepages.User {
 		}
 		p.Received.Letters = append(p.Received.Letters, l)
 	}
+	p.Orders = []cart.Placed{{At: Now().Add(-3 * time.Hour), Order: cart.Order{ID: "2026-1120-000087", State: cart.Confirmed, Discount: 3000, PaidBack: 2400, Returned: []int64{0, 1},
+		Cart: cart.Cart{Currency: "CNY", Lines: []cart.Line{{ID: "1", Product: "Jasmine tea", Quantity: 2, Amount: 12_000}, {ID: "2", Product: "Cup", Quantity: 1, Amount: 3000}}},
+		Uses: []cart.Use{{Coupon: 903, Off: 2000, Shares: []money.Amount{1600, 400}}, {Coupon: 904, Off: 1000, Shares: []money.Amount{800, 200}}}}}}
 	p.Suppression = &suppressedAddresses()[0]
 	p.User.PhoneVerifiedAt = Now().Add(-30 * 24 * time.Hour)
 	p.Received.AtLeast = true

@@ -9,7 +9,6 @@ import (
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/cart"
 	"dropbell/domain/coupon"
-	"dropbell/domain/money"
 	"dropbell/domain/template"
 	"dropbell/killpoint"
 )
@@ -36,15 +35,10 @@ from (
         lateral (select * from coupon_use_lines where order_id = w.order_id and revision = w.revision) l
 ) a (id, order_id), ` + casesOfPairs
 
-// pair is a coupon and the order whose step is decided on it.
-type pair struct {
-	coupon int64
-	order  string
-}
-
 // readings are what a group of requests is decided on.
 type readings struct {
-	cases  map[pair]cart.Held
+	// cases are the coupons that the steps of each order are decided on, by their ids.
+	cases  map[string]map[int64]cart.Held
 	orders map[string]*cart.Order
 	// refunds are the stored refunds that the requests name, by order.
 	refunds map[string]*cart.Refund
@@ -52,18 +46,12 @@ type readings struct {
 
 // stored is what the request of an order is decided on.
 func (g *readings) stored(r *cart.Request) cart.Stored {
-	s := cart.Stored{Order: g.orders[r.OrderID], Coupons: map[int64]cart.Held{}, Refund: g.refunds[r.OrderID]}
-	for p, h := range g.cases {
-		if p.order == r.OrderID {
-			s.Coupons[p.coupon] = h
-		}
-	}
-	return s
+	return cart.Stored{Order: g.orders[r.OrderID], Coupons: g.cases[r.OrderID], Refund: g.refunds[r.OrderID]}
 }
 
 // read reads what the group is decided on, in one round trip.
 func (s *Payments) read(ctx context.Context, group []payment) (*readings, error) {
-	g := &readings{map[pair]cart.Held{}, map[string]*cart.Order{}, map[string]*cart.Refund{}}
+	g := &readings{map[string]map[int64]cart.Held{}, map[string]*cart.Order{}, map[string]*cart.Refund{}}
 	var ids []int64
 	var of, orders, refunds []string
 	for _, p := range group {
@@ -92,7 +80,10 @@ func (g *readings) readCases(rows pgx.Rows) error {
 			return err
 		}
 		h.With, h.Recompute = with.List(), refund == template.Recompute
-		g.cases[pair{h.Coupon.ID, order}] = h
+		if g.cases[order] == nil {
+			g.cases[order] = map[int64]cart.Held{}
+		}
+		g.cases[order][h.Coupon.ID] = h
 	}
 	return rows.Err()
 }
@@ -101,25 +92,14 @@ func (g *readings) readOrders(rows pgx.Rows) error {
 	defer rows.Close()
 	for rows.Next() {
 		o, f := &cart.Order{}, &cart.Refund{}
-		var names, products, useLines, back []string
-		var quantities, amounts, useCoupons, useAmounts, backQuantities []int64
-		if err := rows.Scan(&o.ID, &o.UserID, &o.Shop, &o.Currency, &o.State, &o.Revision, &o.Discount, &names, &products, &quantities, &amounts, &o.Returned,
-			&o.PaidBack, &o.Version, &useCoupons, &useLines, &useAmounts, &f.ID, &f.PayBack, &f.Clawback, &back, &backQuantities, &f.Coupons); err != nil {
+		var l orderLines
+		var back []string
+		var backQuantities []int64
+		if err := rows.Scan(&o.ID, &o.UserID, &o.Shop, &o.Currency, &o.State, &o.Revision, &o.Discount, &l.names, &l.products, &l.quantities, &l.amounts, &o.Returned,
+			&o.PaidBack, &o.Version, &l.coupons, &l.useLines, &l.useAmounts, &f.ID, &f.PayBack, &f.Clawback, &back, &backQuantities, &f.Coupons); err != nil {
 			return err
 		}
-		for i, name := range names {
-			o.Lines = append(o.Lines, cart.Line{ID: name, Product: products[i], Quantity: quantities[i], Amount: money.Amount(amounts[i])})
-		}
-		for i, id := range useCoupons {
-			at := slices.IndexFunc(o.Uses, func(u cart.Use) bool { return u.Coupon == id })
-			if at < 0 {
-				at = len(o.Uses)
-				o.Uses = append(o.Uses, cart.Use{Coupon: id, Shares: make([]money.Amount, len(names))})
-			}
-			o.Uses[at].Off += money.Amount(useAmounts[i])
-			o.Uses[at].Shares[slices.Index(names, useLines[i])] = money.Amount(useAmounts[i])
-		}
-		slices.SortFunc(o.Uses, func(a, b cart.Use) int { return int(a.Coupon - b.Coupon) })
+		l.into(o)
 		for i, name := range back {
 			f.Lines = append(f.Lines, cart.ReturnedLine{ID: name, Quantity: backQuantities[i]})
 		}
@@ -160,9 +140,9 @@ func (s *Payments) takeWithOrders(ctx context.Context, group []payment) ([]attem
 			moves, refused = d.Moves, d.Refused
 			a.order = cart.Taken{Order: d.Order, Coupons: map[int64]coupon.Coupon{}, Refund: d.Refund, Err: d.Err}
 			for _, use := range d.Order.Uses {
-				a.order.Coupons[use.Coupon] = g.cases[pair{use.Coupon, d.Order.ID}].Coupon
+				a.order.Coupons[use.Coupon] = g.cases[d.Order.ID][use.Coupon].Coupon
 			}
-		} else if h, ok := g.cases[pair{p.CouponID, p.OrderID}]; !ok {
+		} else if h, ok := g.cases[p.OrderID][p.CouponID]; !ok {
 			a.err = coupon.ErrNotFound
 			continue
 		} else {
@@ -197,6 +177,42 @@ func (s *Payments) takeWithOrders(ctx context.Context, group []payment) ([]attem
 	return attempts, s.storeUnits(ctx, group, attempts, u)
 }
 
+// toStock are the templates to whose stock the units return coupons, one for each coupon, in ascending order.
+func (u units) toStock() (templates []int64) {
+	for _, m := range u.moves {
+		if m.ToStock {
+			templates = append(templates, m.From.TemplateID)
+		}
+	}
+	slices.Sort(templates)
+	return templates
+}
+
+// returning stores the only unit of a group, which returns a coupon to the stock of each of the templates.
+func (s *Payments) returning(ctx context.Context, templates []int64, sql string, args pgx.StrictNamedArgs, read func(pgx.Rows) (whole bool, err error)) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
+		for _, id := range slices.Compact(slices.Clone(templates)) {
+			if _, err := tx.Exec(ctx, lockForReturn, id); err != nil {
+				return err
+			}
+		}
+		rows, err := tx.Query(ctx, sql, args)
+		if err != nil {
+			return err
+		}
+		whole, err := read(rows)
+		if err != nil || !whole {
+			return err
+		}
+		for _, id := range templates {
+			if err := returnToStock(ctx, tx, id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 // storeUnits stores the units and completes their attempts.
 func (s *Payments) storeUnits(ctx context.Context, group []payment, attempts []attempt, u units) error {
 	if len(u.moves)+len(u.refused)+len(u.orders) == 0 {
@@ -212,11 +228,18 @@ func (s *Payments) storeUnits(ctx context.Context, group []payment, attempts []a
 		if skips {
 			sql = freeUnitsSQL
 		}
+		read := func(rows pgx.Rows) (err error) {
+			whole, err = readUnits(rows, moved)
+			return err
+		}
 		return killpoint.Around("coupons.step", func() error {
-			return s.PlannedByHash(ctx, sql, []any{unitsArgs(ctx, u)}, func(rows pgx.Rows) (err error) {
-				whole, err = readUnits(rows, moved)
-				return err
-			})
+			if templates := u.toStock(); len(templates) > 0 {
+				return s.returning(ctx, templates, sql, unitsArgs(ctx, u), func(rows pgx.Rows) (bool, error) {
+					err := read(rows)
+					return whole[0], err
+				})
+			}
+			return s.PlannedByHash(ctx, sql, []any{unitsArgs(ctx, u)}, read)
 		})
 	})
 	if len(group) == 1 && (pg.Violates(err, "coupon_operations_coupon_id_order_id_step_outcome_key") || pg.Violates(err, "coupon_orders_pkey")) {

@@ -113,6 +113,32 @@ func TestOrderIsLockedAsAWhole(t *testing.T) {
 	o.tally(coupon.Tally{Issued: 2, Refunded: 2})
 }
 
+// TestRefundToStock: coupons of a returned order go back to the stock, once; with nobody they stay used.
+func TestRefundToStock(t *testing.T) {
+	o := newOrdering(t)
+	a, b, c := o.issue(), o.issue(), o.issue()
+	for order, ids := range map[string][]int64{"A-1": {a, b}, "A-2": {c}} {
+		_, err := o.lock(wish(order, 0, 8000, ids...))
+		o.Must(err)
+		_, err = o.orders.Confirm(t.Context(), "", 7, order, 0)
+		o.Must(err)
+	}
+	issued := o.Number(`select issued from templates where id = $1`, o.drop.ID)
+	for range 2 {
+		back, err := o.orders.Refund(t.Context(), "", 7, "A-1", cart.Return{To: cart.ToStock})
+		if err != nil || back.Coupons[a].State != coupon.Revoked || !back.Coupons[b].Returned || back.Order.State != cart.Refunded {
+			t.Fatalf("%+v, %v", back, err)
+		}
+	}
+	if n := o.Number(`select issued from templates where id = $1 and returned = 2`, o.drop.ID); n != issued-2 {
+		t.Errorf("%d of %d coupons are issued", n, issued)
+	}
+	lost, err := o.orders.Refund(t.Context(), "", 7, "A-2", cart.Return{To: cart.ToNobody})
+	if err != nil || lost.Coupons[c].State != coupon.Used || len(lost.Refund.Coupons) != 0 || lost.Order.State != cart.Refunded {
+		t.Errorf("%+v, %v", lost, err)
+	}
+}
+
 // TestRefusedOrderHoldsNothing: a coupon that cannot be locked leaves the other coupons of the order
 // as they are.
 func TestRefusedOrderHoldsNothing(t *testing.T) {
@@ -393,4 +419,34 @@ func TestHistoriesOfOrders(t *testing.T) {
 			r.Fatalf("%d orders have lines with another sum", n)
 		}
 	})
+}
+
+// TestOrderBesideAHeldCoupon: another session keeps one coupon of an order locked. The order is told to try again
+// and holds none of its coupons, also not the free one; a step of another coupon goes on meanwhile.
+func TestOrderBesideAHeldCoupon(t *testing.T) {
+	o := newOrdering(t)
+	free, held, single := o.issue(), o.issue(), o.issue()
+	tx, err := o.SQL.Begin(t.Context())
+	o.Must(err)
+	defer tx.Rollback(context.WithoutCancel(t.Context()))
+	_, err = tx.Exec(t.Context(), `select from coupons where id = $1 for update`, held)
+	o.Must(err)
+	var both sync.WaitGroup
+	both.Go(func() {
+		if _, err := o.lock(wish("A-1", 0, 8000, free, held)); !errors.Is(err, coupon.ErrBusy) {
+			t.Errorf("beside a held coupon: %v", err)
+		}
+	})
+	both.Go(func() {
+		if _, err := o.steps.Lock(t.Context(), "", single, coupon.Order{ID: "S-1", Amount: 2500}); err != nil {
+			t.Errorf("another coupon: %v", err)
+		}
+	})
+	both.Wait()
+	o.Must(tx.Rollback(t.Context()))
+	if got := o.states(free, held); !slices.Equal(got, []coupon.State{coupon.Unused, coupon.Unused}) || o.Number(`select count(*) from coupon_orders`) != 0 {
+		t.Errorf("the coupons are %v", got)
+	}
+	_, err = o.lock(wish("A-1", 0, 8000, free, held))
+	o.Must(err)
 }

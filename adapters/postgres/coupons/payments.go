@@ -94,12 +94,25 @@ func (s *Payments) TakeOrder(ctx context.Context, r cart.Request) (cart.Taken, e
 	return a.order, err
 }
 
+// do takes the request in a group, or by itself if it may return coupons to the stock: then it locks
+// templates first.
+func (s *Payments) do(ctx context.Context, p payment) (attempt, error) {
+	if p.order == nil || !p.order.ToStock {
+		return s.groups.Do(ctx, p)
+	}
+	list, err := s.takeWithOrders(ctx, []payment{p})
+	if err != nil {
+		return attempt{}, pg.Translate(err)
+	}
+	return list[0], nil
+}
+
 func (s *Payments) take(ctx context.Context, p payment) (attempt, error) {
 	for turn := range coupon.Turns {
 		if err := waitForTurn(ctx, turn); err != nil {
 			return attempt{}, err
 		}
-		a, err := s.groups.Do(ctx, p)
+		a, err := s.do(ctx, p)
 		if err != nil {
 			return attempt{}, err
 		}

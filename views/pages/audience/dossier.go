@@ -1,6 +1,7 @@
 package audience
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	"dropbell/domain/campaign"
+	"dropbell/domain/cart"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
 	"dropbell/views/pages/parts"
@@ -20,6 +22,19 @@ const lettersShown = 10
 
 func (p User) shownLetters() []campaign.Letter {
 	return p.Received.Letters[:min(len(p.Received.Letters), lettersShown)]
+}
+
+// orderLine writes line i of an order with its discount and what came back.
+func orderLine(ctx context.Context, o cart.Placed, i int) string {
+	l, locale := o.Lines[i], ui.From(ctx).Locale
+	text := locale.T("user.order_line", cmp.Or(l.Product, l.ID), l.Quantity) + " · " + locale.Money(l.Amount, o.Currency)
+	if off := (cart.Combination{Uses: o.Uses}).Lines(len(o.Lines))[i]; off > 0 {
+		text += " − " + locale.Money(off, o.Currency)
+	}
+	if n := o.Returned[i]; n > 0 {
+		text += " · " + locale.T("user.order_returned", n)
+	}
+	return text
 }
 
 // A way is whether a user can be reached over a channel.

@@ -45,7 +45,7 @@ func TestEveryFieldIsShown(t *testing.T) {
 		MaxOff: 200, Threshold: 200, Currency: "EUR", Target: template.WholeShop, Product: "other", OpensAt: at.Add(time.Minute), ClosesAt: at.Add(2 * time.Hour), ValidHours: 2,
 		ValidUntil: &later, NotifyDays: 2, NotifyOver: delivery.ChannelSetOf(delivery.SMS), Stock: 20, PerUserLimit: 2, Obtain: template.ByCode, ClaimMode: template.Gate, HoldOutPercent: 20, Protection: template.Strict,
 		Stacking: template.Stacking{MaxPerOrder: 2, RefundRule: template.Recompute},
-		Opening: template.Opening{OpeningMode: template.ByDraw, EntryMinutes: 30, DrawSource: template.SourceDrand, DrawPublic: "other"}}
+		Opening:  template.Opening{OpeningMode: template.ByDraw, EntryMinutes: 30, DrawSource: template.SourceDrand, DrawPublic: "other"}}
 	for _, f := range template.Fields {
 		if value := f.Of(&others); value.IsZero() && value.Kind() == reflect.String {
 			value.SetString("other")

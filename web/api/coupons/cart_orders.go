@@ -37,7 +37,7 @@ type RefundLine struct {
 type OrderRefund struct {
 	RefundID string       `json:"refund_id,omitempty" maxLength:"64" doc:"Your id of this return within the order: 1 to 64 bytes without spaces. Required with lines. A repeated refund is known by it." example:"R-1"`
 	Lines    []RefundLine `json:"lines,omitempty" maxItems:"200" nullable:"false" doc:"What comes back; without it, all that is left of the order."`
-	RefundTo string       `json:"refund_to,omitempty" enum:"holder,nobody" default:"holder" doc:"Who gets a coupon whose last line comes back: its holder, or nobody: it stays used."`
+	RefundTo string       `json:"refund_to,omitempty" enum:"holder,stock,nobody" default:"holder" doc:"Who gets a coupon whose last line comes back: its holder; the stock of its drop, so that another user can get it; or nobody: it stays used."`
 }
 
 // OrderLine is one line of an order with its discount.
@@ -73,7 +73,7 @@ type RefundAnswer struct {
 	PayBack  int64        `json:"pay_back" doc:"Pay this back: the returned lines less their share of the discount, less clawback; in minor units." example:"1500"`
 	Clawback int64        `json:"clawback" doc:"The discount of lines that stay which the customer loses, because a coupon's threshold is no longer met; taken off pay_back." example:"0"`
 	Lines    []RefundLine `json:"lines" nullable:"false"`
-	Coupons  []string     `json:"coupons" nullable:"false" doc:"The coupons that came back to their holder with this refund."`
+	Coupons  []string     `json:"coupons" nullable:"false" doc:"The coupons that came back with this refund."`
 	Order    CouponOrder  `json:"order"`
 }
 
@@ -144,7 +144,7 @@ func (h *handlers) refundOrder(ctx context.Context, in *struct {
 }) (*struct{ Body RefundAnswer }, error) {
 	r := cart.Return{}
 	if in.Body != nil {
-		r.ID, r.Kept = in.Body.RefundID, in.Body.RefundTo == "nobody"
+		r.ID, r.To = in.Body.RefundID, cart.RefundTo(in.Body.RefundTo)
 		for _, l := range in.Body.Lines {
 			r.Lines = append(r.Lines, cart.ReturnedLine{ID: l.ID, Quantity: l.Quantity})
 		}

@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"dropbell/domain/campaign"
+	"dropbell/domain/cart"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
 	"dropbell/domain/delivery/feedback"
@@ -37,6 +38,8 @@ type Deps struct {
 	Reminders *reminder.Service
 	Inbox     *inbox.Service
 	Coupons   *coupon.Admin
+	// Carts lists the orders of a user.
+	Carts cart.Lists
 	// Letters lists the campaigns that a user received.
 	Letters *campaign.Letters
 	Jobs    *job.Service

@@ -21,6 +21,7 @@ import (
 const (
 	userReservations = 10
 	userCoupons      = 10
+	userOrders       = 5
 	inboxPreview     = 10
 )
 
@@ -136,6 +137,9 @@ func (h *handlers) drawUser(w http.ResponseWriter, r *http.Request, revealed boo
 	}
 	if len(p.Coupons) > userCoupons {
 		p.Coupons, p.MoreCoupons = p.Coupons[:userCoupons], true
+	}
+	if p.Orders, err = h.Carts.OrdersOf(r.Context(), id, shell.Actor(r).Shops, userOrders); err != nil {
+		return err
 	}
 	if p.Received, err = h.Letters.To(r.Context(), shell.Actor(r), id); err != nil {
 		return err

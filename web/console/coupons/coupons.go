@@ -5,6 +5,7 @@ package coupons
 import (
 	"time"
 
+	"dropbell/domain/cart"
 	"dropbell/domain/coupon"
 	"dropbell/domain/job"
 	"dropbell/domain/redeemcode"
@@ -27,6 +28,8 @@ type Deps struct {
 	Tallies Tallies
 	Sales   *Sales
 	Reviews *review.Service
+	// Carts lists what goes together in one order.
+	Carts cart.Lists
 	// Patience is how long a page waits for the worker that gives a coupon.
 	Patience time.Duration
 }
@@ -66,6 +69,7 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Report(shell.Get("/coupons.csv", staff.View, h.exportCoupons)),
 		shell.Report(shell.Get("/coupons/locks", staff.View, h.listLocks)),
 		shell.Report(shell.Get("/coupons/locks.csv", staff.View, shell.CSV(h.Shell, h.locks))),
+		shell.Report(shell.Get("/coupons/together", staff.View, h.showTogether)),
 		shell.Get("/coupons/{id}", staff.View, h.showCoupon),
 		shell.Get("/coupons/{id}/{step:release|revoke}", staff.View, h.confirmCouponStep),
 		shell.Post("/coupons/{id}/{step:release|revoke}", staff.View, h.takeCouponStep),
