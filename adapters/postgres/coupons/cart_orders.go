@@ -205,7 +205,7 @@ func (s *Payments) returning(ctx context.Context, templates []int64, sql string,
 			return err
 		}
 		for _, id := range templates {
-			if err := returnToStock(ctx, tx, id); err != nil {
+			if err := returnToStock(ctx, tx, id, 1); err != nil {
 				return err
 			}
 		}

@@ -1566,9 +1566,9 @@ func (p CouponDetail) log() templ.Component {
 							return templ_7745c5c3_Err
 						}
 						var templ_7745c5c3_Var79 string
-						templ_7745c5c3_Var79, templ_7745c5c3_Err = templ.JoinStringErrs(o.Reason)
+						templ_7745c5c3_Var79, templ_7745c5c3_Err = templ.JoinStringErrs(reasonText(ctx, o))
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/coupons/coupons.templ`, Line: 260, Col: 46}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/coupons/coupons.templ`, Line: 260, Col: 56}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var79))
 						if templ_7745c5c3_Err != nil {

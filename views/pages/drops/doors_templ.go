@@ -68,7 +68,7 @@ func (p Doors) Page() templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = ui.Page(ui.PageProps{Title: ui.T(ctx, "doors.title"), Active: "templates", Lead: ui.T(ctx, "doors.lead"),
+		templ_7745c5c3_Err = ui.Page(ui.PageProps{Title: ui.T(ctx, "doors.title"), Active: "templates", Lead: ui.T(ctx, p.lead()),
 			Crumbs: []ui.Crumb{{Label: ui.T(ctx, "nav.templates"), URL: "/templates"}, {Label: p.Plan.Template.Name, URL: fmt.Sprintf("/templates/%d", p.Plan.Template.ID)}}}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
@@ -972,23 +972,38 @@ func (p Doors) door(i int) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 72, "</div><div class=\"field-row\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 72, "</div>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Field(ui.FieldProps{Name: DoorField(i, "lead_minutes"), Label: ui.T(ctx, "doors.field.lead_minutes"), Help: ui.T(ctx, "doors.lead_help"), Value: p.Values[DoorField(i, "lead_minutes")], Error: ui.ErrorOf(ctx, p.Errors, DoorField(i, "lead_minutes")), Narrow: true, InputMode: "numeric", Autocomplete: "off", Fixed: !p.movable(ctx, i)}).Render(ctx, templ_7745c5c3_Buffer)
-		if templ_7745c5c3_Err != nil {
-			return templ_7745c5c3_Err
+		if p.drawn() {
+			templ_7745c5c3_Err = ui.Field(ui.FieldProps{Name: DoorField(i, "weight"), Label: ui.T(ctx, "doors.field.weight"), Help: ui.T(ctx, "doors.weight_help"), Value: p.Values[DoorField(i, "weight")], Error: ui.ErrorOf(ctx, p.Errors, DoorField(i, "weight")), Narrow: true, InputMode: "numeric", Autocomplete: "off", Fixed: p.published()}).Render(ctx, templ_7745c5c3_Buffer)
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+		} else {
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 73, "<div class=\"field-row\">")
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+			templ_7745c5c3_Err = ui.Field(ui.FieldProps{Name: DoorField(i, "lead_minutes"), Label: ui.T(ctx, "doors.field.lead_minutes"), Help: ui.T(ctx, "doors.lead_help"), Value: p.Values[DoorField(i, "lead_minutes")], Error: ui.ErrorOf(ctx, p.Errors, DoorField(i, "lead_minutes")), Narrow: true, InputMode: "numeric", Autocomplete: "off", Fixed: !p.movable(ctx, i)}).Render(ctx, templ_7745c5c3_Buffer)
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+			templ_7745c5c3_Err = ui.Field(ui.FieldProps{Name: DoorField(i, "share"), Label: ui.T(ctx, "doors.field.share"), Help: ui.T(ctx, "doors.share_help"), Value: p.Values[DoorField(i, "share")], Error: ui.ErrorOf(ctx, p.Errors, DoorField(i, "share")), Narrow: true, InputMode: "numeric", Autocomplete: "off", Fixed: p.published()}).Render(ctx, templ_7745c5c3_Buffer)
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+			templ_7745c5c3_Err = ui.Field(ui.FieldProps{Name: DoorField(i, "user_limit"), Label: ui.T(ctx, "doors.field.user_limit"), Help: ui.T(ctx, "doors.limit_help", p.Plan.Template.PerUserLimit), Value: p.Values[DoorField(i, "user_limit")], Error: ui.ErrorOf(ctx, p.Errors, DoorField(i, "user_limit")), Narrow: true, InputMode: "numeric", Autocomplete: "off", Fixed: p.published()}).Render(ctx, templ_7745c5c3_Buffer)
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 74, "</div>")
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
 		}
-		templ_7745c5c3_Err = ui.Field(ui.FieldProps{Name: DoorField(i, "share"), Label: ui.T(ctx, "doors.field.share"), Help: ui.T(ctx, "doors.share_help"), Value: p.Values[DoorField(i, "share")], Error: ui.ErrorOf(ctx, p.Errors, DoorField(i, "share")), Narrow: true, InputMode: "numeric", Autocomplete: "off", Fixed: p.published()}).Render(ctx, templ_7745c5c3_Buffer)
-		if templ_7745c5c3_Err != nil {
-			return templ_7745c5c3_Err
-		}
-		templ_7745c5c3_Err = ui.Field(ui.FieldProps{Name: DoorField(i, "user_limit"), Label: ui.T(ctx, "doors.field.user_limit"), Help: ui.T(ctx, "doors.limit_help", p.Plan.Template.PerUserLimit), Value: p.Values[DoorField(i, "user_limit")], Error: ui.ErrorOf(ctx, p.Errors, DoorField(i, "user_limit")), Narrow: true, InputMode: "numeric", Autocomplete: "off", Fixed: p.published()}).Render(ctx, templ_7745c5c3_Buffer)
-		if templ_7745c5c3_Err != nil {
-			return templ_7745c5c3_Err
-		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 73, "</div><div class=\"field-row\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 75, "<div class=\"field-row\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1000,7 +1015,7 @@ func (p Doors) door(i int) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 74, "</div></section>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 76, "</div></section>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
