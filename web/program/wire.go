@@ -214,8 +214,9 @@ func (p *program) wireUseCases() error {
 	p.waitlist = p.newWaitlist()
 	payments := couponsdb.NewPayments(p.DB, postgres.Grouping{Observe: p.paymentGroupMetrics(), Timeout: p.Config.RequestTimeout})
 	p.OnClose(func() error { payments.Close(); return nil })
-	p.cartOrders = &cart.Orders{Store: payments, LockFor: p.Config.LockFor, Stored: p.couponStepMetrics()}
-	p.coupons = &coupon.Service{Store: payments, LockFor: p.Config.LockFor, Stored: p.couponStepMetrics()}
+	stored := p.couponStepMetrics()
+	p.cartOrders = &cart.Orders{Store: payments, LockFor: p.Config.LockFor, Stored: stored}
+	p.coupons = &coupon.Service{Store: payments, LockFor: p.Config.LockFor, Stored: stored}
 	p.redeemer = &redeemcode.Redeemer{Keys: codeKeys, Batches: p.codeLookup, Marks: redis.NewCodeMarks(p.Redis), Uses: p.Stores.Codes,
 		// The prefilter is not in front of the gate for codes: a used code gets another answer than
 		// a sold-out drop.
