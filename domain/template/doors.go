@@ -29,7 +29,7 @@ const (
 	ToAll     Who = "all"
 	ToSegment Who = "segment" // by the rules of a segment
 	ToList    Who = "list"    // by a list of ids
-	ToCodes   Who = "codes"   // who have entered an access code of the drop
+	ToCodes   Who = "codes"   // users who have entered an access code of the drop
 )
 
 // A Door is a group of users with an opening of its own. The doors of a drop are tried in order: a

@@ -108,7 +108,7 @@ func (s Doors) membersAmong(ctx context.Context, templateID int64, d placeDoor, 
 	}
 	args := []any{users}
 	late := ""
-	if d.frozen { // who was added later is judged by the rule, see judgeDoors
+	if d.frozen { // users who were added later are judged by the rule, see judgeDoors
 		args, late = append(args, d.cutAt), ` and u.created_at > $2::timestamptz - interval '1 minute'`
 	}
 	f := compile(*d.rule, args...)
