@@ -42,9 +42,7 @@ func Variables(k Kind) []string {
 		return []string{VarUser, VarDrop, VarDescription, VarShop, VarWorth, VarExpires, VarDays, VarLink}
 	case Won:
 		return []string{VarUser, VarDrop, VarDescription, VarShop, VarWorth, VarHours, VarLink}
-	case Lost:
-		return []string{VarUser, VarDrop, VarDescription, VarShop, VarLink}
-	case Waitlist, Offer:
+	case Waitlist, Offer, Lost:
 		return []string{VarUser, VarDrop, VarDescription, VarShop, VarWorth, VarLink}
 	case Verification:
 		return []string{VarCode, VarMinutes, VarShop}
