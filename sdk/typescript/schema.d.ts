@@ -2438,15 +2438,35 @@ export interface paths {
         get: operations["get-wait"];
         /**
          * Join the waitlist of a drop
-         * @description For a drop that is sold out and has a waitlist: the refusal of a claim then says `"waitlist":"open"`. Stock that comes back is given to the users who wait, in the order of joining, and each is told. The answer comes after the place is stored durably; a repetition changes nothing.
+         * @description For a drop that is sold out and has a waitlist: the refusal of a claim then says `"waitlist":"open"`. Stock that comes back is given or offered to the users who wait, in the order of joining, and each is told. The answer comes after the place is stored durably; a repetition changes nothing.
          */
         put: operations["join-waitlist"];
         post?: never;
         /**
          * Leave the waitlist of a drop
-         * @description A repetition changes nothing, and neither does leaving after a coupon was given.
+         * @description A repetition changes nothing, and neither does leaving after a coupon was given. A coupon that is offered goes to the next user.
          */
         delete: operations["leave-waitlist"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/waitlist/{template_id}/accept": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Accept a coupon of the waitlist
+         * @description For a drop with `"waitlist":"offer"`, while the place has an `accept_until`. The answer comes after the coupon is stored durably; a repetition returns the same coupon.
+         */
+        post: operations["accept-offer"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -3828,6 +3848,11 @@ export interface components {
             state: "unused" | "locked" | "used" | "expired" | "refunded" | "revoked" | "suspended";
             /** @example 1 */
             template_id: string;
+            /**
+             * Format: date-time
+             * @description For a drop with use_within_hours: an unused coupon returns to the stock then, if the drop still runs.
+             */
+            use_by?: string;
             /** Format: date-time */
             used_at?: string;
             /** @example 1001 */
@@ -5511,6 +5536,11 @@ export interface components {
             template_id: string;
             /** @example 20 off */
             template_name: string;
+            /**
+             * Format: date-time
+             * @description For a drop with use_within_hours: an unused coupon returns to the stock then, if the drop still runs.
+             */
+            use_by?: string;
             /** Format: date-time */
             used_at?: string;
             /** @example 1001 */
@@ -5708,7 +5738,7 @@ export interface components {
              * @example already_reserved
              * @enum {string}
              */
-            code: "malformed_json" | "unauthenticated" | "forbidden" | "message_not_found" | "picture_not_found" | "not_found" | "template_not_found" | "code_batch_not_found" | "no_codes" | "claim_not_found" | "campaign_not_found" | "recipient_not_found" | "not_waiting" | "not_reserved" | "rows_removed" | "job_not_found" | "draw_not_found" | "not_entered" | "budget_not_found" | "shop_not_found" | "coupon_not_found" | "wallet_not_configured" | "review_not_found" | "user_not_found" | "erasure_not_found" | "suppression_not_found" | "webhook_not_found" | "delivery_not_found" | "segment_not_found" | "method_not_allowed" | "request_timeout" | "already_reserved" | "already_due" | "drop_opened" | "coupon_not_usable" | "coupon_suspended" | "review_decided" | "review_needs_second" | "review_too_late" | "review_has_appeals" | "coupon_not_suspended" | "already_appealed" | "appeal_answered" | "order_differs" | "report_of_draft" | "code_used" | "not_by_code" | "codes_not_configured" | "passes_not_configured" | "codes_not_ready" | "codes_revoked" | "codes_exhausted" | "code_key_missing" | "template_not_open" | "not_started" | "ended" | "not_eligible" | "door_not_open" | "doors_fixed" | "door_tests" | "entry_struck" | "figures_differ" | "entries_closed" | "sold_out" | "no_waitlist" | "stock_left" | "too_many_waits" | "limit_reached" | "invalid_transition" | "approval_required" | "approval_lapsed" | "approval_not_asked" | "already_published" | "budget_no_coupons" | "shop_moved" | "budget_short" | "budget_committed" | "stock_below_issued" | "list_incomplete" | "user_erased" | "phone_missing" | "sms_opted_out" | "phone_code_expired" | "list_in_use" | "segment_in_use" | "segment_is_list" | "segment_is_rules" | "too_many_webhooks" | "webhook_repeated" | "webhook_disabled" | "picture_in_use" | "picture_library_full" | "stale_version" | "idempotency_in_progress" | "too_large" | "upload_too_large" | "unsupported_media_type" | "invalid_request" | "pass_required" | "pass_refused" | "code_invalid" | "phone_code_wrong" | "channel_unavailable" | "idempotency_conflict" | "precondition_required" | "rate_limited" | "too_many_codes" | "internal" | "estimate_unavailable" | "pictures_busy" | "picture_store" | "overloaded";
+            code: "malformed_json" | "unauthenticated" | "forbidden" | "message_not_found" | "picture_not_found" | "not_found" | "template_not_found" | "code_batch_not_found" | "no_codes" | "claim_not_found" | "campaign_not_found" | "recipient_not_found" | "not_waiting" | "not_reserved" | "rows_removed" | "job_not_found" | "draw_not_found" | "not_entered" | "budget_not_found" | "shop_not_found" | "coupon_not_found" | "wallet_not_configured" | "review_not_found" | "user_not_found" | "erasure_not_found" | "suppression_not_found" | "webhook_not_found" | "delivery_not_found" | "segment_not_found" | "method_not_allowed" | "request_timeout" | "already_reserved" | "already_due" | "drop_opened" | "coupon_not_usable" | "coupon_suspended" | "review_decided" | "review_needs_second" | "review_too_late" | "review_has_appeals" | "coupon_not_suspended" | "already_appealed" | "appeal_answered" | "order_differs" | "report_of_draft" | "code_used" | "not_by_code" | "codes_not_configured" | "passes_not_configured" | "codes_not_ready" | "codes_revoked" | "codes_exhausted" | "code_key_missing" | "template_not_open" | "not_started" | "ended" | "not_eligible" | "door_not_open" | "doors_fixed" | "door_tests" | "entry_struck" | "figures_differ" | "entries_closed" | "sold_out" | "no_waitlist" | "stock_left" | "too_many_waits" | "no_offer" | "offer_lapsed" | "offer_taken" | "limit_reached" | "invalid_transition" | "approval_required" | "approval_lapsed" | "approval_not_asked" | "already_published" | "budget_no_coupons" | "shop_moved" | "budget_short" | "budget_committed" | "stock_below_issued" | "list_incomplete" | "user_erased" | "phone_missing" | "sms_opted_out" | "phone_code_expired" | "list_in_use" | "segment_in_use" | "segment_is_list" | "segment_is_rules" | "too_many_webhooks" | "webhook_repeated" | "webhook_disabled" | "picture_in_use" | "picture_library_full" | "stale_version" | "idempotency_in_progress" | "too_large" | "upload_too_large" | "unsupported_media_type" | "invalid_request" | "pass_required" | "pass_refused" | "code_invalid" | "phone_code_wrong" | "channel_unavailable" | "idempotency_conflict" | "precondition_required" | "rate_limited" | "too_many_codes" | "internal" | "estimate_unavailable" | "pictures_busy" | "picture_store" | "overloaded";
             /**
              * @description The error of this request, in English.
              * @example already reserved: app 10 minutes
@@ -6225,15 +6255,15 @@ export interface components {
              */
             from?: string;
             /**
-             * @description door is the opening of the user's door, with its name as reason; a user with no_door belongs to none. entered, struck and drawn are steps of an entry in a draw; drawn has the reason won or lost, and score / cutoff as detail.
+             * @description door is the opening of the user's door, with its name as reason; a user with no_door belongs to none. entered, struck and drawn are steps of an entry in a draw; waiting has as reason roughly how many users are before one who still waits (under_10, under_100, under_1000, more); drawn has the reason won or lost, and score / cutoff as detail.
              * @enum {string}
              */
-            kind: "reserved" | "changed" | "withdrawn" | "published" | "opening_moved" | "paused" | "resumed" | "closed" | "cancelled" | "fired" | "announced" | "tried" | "outcome" | "claimed" | "coupon_locked" | "coupon_used" | "coupon_released" | "coupon_timed_out" | "coupon_refunded" | "coupon_expired" | "coupon_revoked" | "suspended" | "appealed" | "restored" | "waiting" | "left_waitlist" | "waitlist_skipped" | "door" | "no_door" | "entered" | "struck" | "drawn" | "expected";
+            kind: "reserved" | "changed" | "withdrawn" | "published" | "opening_moved" | "paused" | "resumed" | "closed" | "cancelled" | "fired" | "announced" | "tried" | "outcome" | "claimed" | "coupon_locked" | "coupon_used" | "coupon_released" | "coupon_timed_out" | "coupon_refunded" | "coupon_expired" | "coupon_revoked" | "suspended" | "appealed" | "restored" | "waiting" | "offered" | "lapsed" | "left_waitlist" | "waitlist_skipped" | "door" | "no_door" | "entered" | "struck" | "drawn" | "expected";
             /**
-             * @description The kind of message; notice: before a coupon expires; waitlist: of a coupon that the waitlist gave.
+             * @description The kind of message; notice: before a coupon expires; waitlist: of a coupon that the waitlist gave; offer: of a coupon that it offers.
              * @enum {string}
              */
-            message?: "reminder" | "correction" | "cancelled" | "notice" | "waitlist";
+            message?: "reminder" | "correction" | "cancelled" | "notice" | "waitlist" | "offer";
             /**
              * Format: int64
              * @example 10
@@ -6488,6 +6518,12 @@ export interface components {
         Template: {
             /**
              * Format: int64
+             * @description With waitlist offer: how long an offer can be accepted, 5 to 1440 minutes of the user's waking hours; 30 if left out.
+             * @example 30
+             */
+            accept_minutes?: number;
+            /**
+             * Format: int64
              * @description Minor units of the currency.
              * @example 1000
              */
@@ -6610,6 +6646,12 @@ export interface components {
             protection?: "off" | "standard" | "strict";
             /** Format: date-time */
             published_at?: string;
+            /**
+             * @description Who has a coupon after its order was refunded: its user, or the stock. user if left out.
+             * @example user
+             * @enum {string}
+             */
+            refund_to?: "user" | "stock";
             /** @example Shop 10 */
             shop_name: string;
             /** @example 10 */
@@ -6644,6 +6686,12 @@ export interface components {
             updated_at: string;
             /**
              * Format: int64
+             * @description Within how many hours a coupon must be used. While the drop runs, an unused coupon then returns to the stock, and goes to the waitlist first. 0 = no such limit.
+             * @example 24
+             */
+            use_within_hours?: number;
+            /**
+             * Format: int64
              * @example 48
              */
             valid_hours?: number;
@@ -6659,7 +6707,7 @@ export interface components {
              * @example off
              * @enum {string}
              */
-            waitlist: "off" | "issue";
+            waitlist: "off" | "issue" | "offer";
         };
         TemplateList: {
             /** @description Pass as after to get the next page; absent on the last one. */
@@ -6667,6 +6715,8 @@ export interface components {
             templates: components["schemas"]["Template"][];
         };
         TemplatePatch: {
+            /** Format: int64 */
+            accept_minutes?: number | null;
             /** Format: int64 */
             amount_off?: number | null;
             /** @enum {string} */
@@ -6707,6 +6757,8 @@ export interface components {
             protection?: "off" | "standard" | "strict";
             /** @description Reason for the audit log; recommended when the opening moves. */
             reason?: string;
+            /** @enum {string} */
+            refund_to?: "user" | "stock";
             /** @description With a moved opening: users who have been sent a reminder already are not sent it again for the new opening. */
             remind_once?: boolean;
             shop_number?: string | null;
@@ -6716,6 +6768,8 @@ export interface components {
             target?: "shop" | "product";
             /** Format: int64 */
             threshold?: number | null;
+            /** Format: int64 */
+            use_within_hours?: number | null;
             /**
              * Format: int64
              * @description null = by valid_until.
@@ -6727,9 +6781,15 @@ export interface components {
              */
             valid_until?: string | null;
             /** @enum {string} */
-            waitlist?: "off" | "issue";
+            waitlist?: "off" | "issue" | "offer";
         };
         TemplateWish: {
+            /**
+             * Format: int64
+             * @description With waitlist offer: how long an offer can be accepted, 5 to 1440 minutes of the user's waking hours; 30 if left out.
+             * @example 30
+             */
+            accept_minutes?: number;
             /**
              * Format: int64
              * @description For amount_off and threshold_off: minor units of the currency.
@@ -6851,6 +6911,12 @@ export interface components {
              * @enum {string}
              */
             protection?: "off" | "standard" | "strict";
+            /**
+             * @description Who has a coupon after its order was refunded: its user, or the stock. user if left out.
+             * @example user
+             * @enum {string}
+             */
+            refund_to?: "user" | "stock";
             /** @example 10 */
             shop_number: string;
             /**
@@ -6872,6 +6938,12 @@ export interface components {
             threshold?: number;
             /**
              * Format: int64
+             * @description Within how many hours a coupon must be used. While the drop runs, an unused coupon then returns to the stock, and goes to the waitlist first. 0 = no such limit.
+             * @example 24
+             */
+            use_within_hours?: number;
+            /**
+             * Format: int64
              * @description Hours a coupon is valid from claiming; either this or valid_until.
              * @example 48
              */
@@ -6882,10 +6954,10 @@ export interface components {
              */
             valid_until?: string;
             /**
-             * @description Who gets stock that comes back after the drop sold out: off = the next claim, issue = the next user of the waitlist. Fixed once the drop is published. off if left out.
+             * @description Who gets stock that comes back after the drop sold out: off = the next claim, issue = the next user of the waitlist, offer = the same, who must accept it within accept_minutes. Fixed once the drop is published. off if left out.
              * @enum {string}
              */
-            waitlist?: "off" | "issue";
+            waitlist?: "off" | "issue" | "offer";
         };
         TestSent: {
             /** @example 1 */
@@ -6976,6 +7048,12 @@ export interface components {
         };
         Wait: {
             /**
+             * Format: date-time
+             * @description Until when the user can accept a coupon, with POST /waitlist/{template_id}/accept; absent if there is none to accept.
+             * @example 2027-01-01T12:30:03Z
+             */
+            accept_until?: string;
+            /**
              * @description While waiting, when the place is read: roughly how many users are before.
              * @example under_100
              * @enum {string}
@@ -7011,16 +7089,24 @@ export interface components {
              */
             joined_at: string;
             /**
-             * @description Why the user was skipped: limit_reached, taken_back (a coupon of the drop was taken from the user), user_erased, or ended.
+             * Format: int64
+             * @description Offers that the user did not accept in time. After the first the user waits behind all others.
+             * @example 1
+             */
+            lapses?: number;
+            /**
+             * @description Why the user was skipped: limit_reached, taken_back (a coupon of the drop was taken from the user), struck (the user's entry of the draw was), user_erased, or ended.
              * @example ended
              */
             reason?: string;
+            /** @description With accept_until: all users who wait can accept the coupons that are left, and the first of them get one. So it is in the last hour of a drop. */
+            shared?: boolean;
             /**
-             * @description filled: the coupon is the user's. left: the user left; joining again puts the user at the end. skipped: it was the user's turn, and reason says why there was no coupon.
+             * @description offered: a coupon is kept for the user until accept_until. filled: the coupon is the user's. lapsed: the user did not accept two offers in time, and gets no further one. left: the user left; joining again puts the user at the end. skipped: it was the user's turn, and reason says why there was no coupon.
              * @example waiting
              * @enum {string}
              */
-            state: "waiting" | "filled" | "left" | "skipped";
+            state: "waiting" | "offered" | "filled" | "lapsed" | "left" | "skipped";
             /** @example 1 */
             template_id: string;
         };
@@ -7044,7 +7130,7 @@ export interface components {
             joined: number;
             /**
              * Format: int64
-             * @description Did not accept an offer; 0, since coupons need not be accepted.
+             * @description Did not accept two offers in time.
              * @example 0
              */
             lapsed: number;
@@ -7062,6 +7148,7 @@ export interface components {
             skipped: number;
             /**
              * Format: int64
+             * @description With those to whom a coupon is offered now.
              * @example 1830
              */
             waiting: number;
@@ -11780,6 +11867,34 @@ export interface operations {
             header?: {
                 /** @description With a service key that has the scope act-as-user: the user the request is about. */
                 "X-User-ID"?: string;
+            };
+            path: {
+                /** @description The drop. */
+                template_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Wait"];
+                };
+            };
+        };
+    };
+    "accept-offer": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a service key that has the scope act-as-user: the user the request is about. */
+                "X-User-ID"?: string;
+                /** @description Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true. */
+                "Idempotency-Key"?: string;
             };
             path: {
                 /** @description The drop. */

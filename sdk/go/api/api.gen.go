@@ -37,22 +37,22 @@ func (e AppealAnswerAnswer) Valid() bool {
 
 // Defines values for ApprovalRequestState.
 const (
-	Approved ApprovalRequestState = "approved"
-	Asked    ApprovalRequestState = "asked"
-	Lapsed   ApprovalRequestState = "lapsed"
-	Refused  ApprovalRequestState = "refused"
+	ApprovalRequestStateApproved ApprovalRequestState = "approved"
+	ApprovalRequestStateAsked    ApprovalRequestState = "asked"
+	ApprovalRequestStateLapsed   ApprovalRequestState = "lapsed"
+	ApprovalRequestStateRefused  ApprovalRequestState = "refused"
 )
 
 // Valid indicates whether the value is a known member of the ApprovalRequestState enum.
 func (e ApprovalRequestState) Valid() bool {
 	switch e {
-	case Approved:
+	case ApprovalRequestStateApproved:
 		return true
-	case Asked:
+	case ApprovalRequestStateAsked:
 		return true
-	case Lapsed:
+	case ApprovalRequestStateLapsed:
 		return true
-	case Refused:
+	case ApprovalRequestStateRefused:
 		return true
 	default:
 		return false
@@ -1744,8 +1744,10 @@ const (
 	StepKindEntered         StepKind = "entered"
 	StepKindExpected        StepKind = "expected"
 	StepKindFired           StepKind = "fired"
+	StepKindLapsed          StepKind = "lapsed"
 	StepKindLeftWaitlist    StepKind = "left_waitlist"
 	StepKindNoDoor          StepKind = "no_door"
+	StepKindOffered         StepKind = "offered"
 	StepKindOpeningMoved    StepKind = "opening_moved"
 	StepKindOutcome         StepKind = "outcome"
 	StepKindPaused          StepKind = "paused"
@@ -1800,9 +1802,13 @@ func (e StepKind) Valid() bool {
 		return true
 	case StepKindFired:
 		return true
+	case StepKindLapsed:
+		return true
 	case StepKindLeftWaitlist:
 		return true
 	case StepKindNoDoor:
+		return true
+	case StepKindOffered:
 		return true
 	case StepKindOpeningMoved:
 		return true
@@ -1840,6 +1846,7 @@ const (
 	StepMessageCancelled  StepMessage = "cancelled"
 	StepMessageCorrection StepMessage = "correction"
 	StepMessageNotice     StepMessage = "notice"
+	StepMessageOffer      StepMessage = "offer"
 	StepMessageReminder   StepMessage = "reminder"
 	StepMessageWaitlist   StepMessage = "waitlist"
 )
@@ -1852,6 +1859,8 @@ func (e StepMessage) Valid() bool {
 	case StepMessageCorrection:
 		return true
 	case StepMessageNotice:
+		return true
+	case StepMessageOffer:
 		return true
 	case StepMessageReminder:
 		return true
@@ -2066,6 +2075,24 @@ func (e TemplateProtection) Valid() bool {
 	}
 }
 
+// Defines values for TemplateRefundTo.
+const (
+	TemplateRefundToStock TemplateRefundTo = "stock"
+	TemplateRefundToUser  TemplateRefundTo = "user"
+)
+
+// Valid indicates whether the value is a known member of the TemplateRefundTo enum.
+func (e TemplateRefundTo) Valid() bool {
+	switch e {
+	case TemplateRefundToStock:
+		return true
+	case TemplateRefundToUser:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for TemplateState.
 const (
 	TemplateStateCancelled TemplateState = "cancelled"
@@ -2121,6 +2148,7 @@ func (e TemplateTarget) Valid() bool {
 const (
 	TemplateWaitlistIssue TemplateWaitlist = "issue"
 	TemplateWaitlistOff   TemplateWaitlist = "off"
+	TemplateWaitlistOffer TemplateWaitlist = "offer"
 )
 
 // Valid indicates whether the value is a known member of the TemplateWaitlist enum.
@@ -2129,6 +2157,8 @@ func (e TemplateWaitlist) Valid() bool {
 	case TemplateWaitlistIssue:
 		return true
 	case TemplateWaitlistOff:
+		return true
+	case TemplateWaitlistOffer:
 		return true
 	default:
 		return false
@@ -2258,6 +2288,24 @@ func (e TemplatePatchProtection) Valid() bool {
 	}
 }
 
+// Defines values for TemplatePatchRefundTo.
+const (
+	TemplatePatchRefundToStock TemplatePatchRefundTo = "stock"
+	TemplatePatchRefundToUser  TemplatePatchRefundTo = "user"
+)
+
+// Valid indicates whether the value is a known member of the TemplatePatchRefundTo enum.
+func (e TemplatePatchRefundTo) Valid() bool {
+	switch e {
+	case TemplatePatchRefundToStock:
+		return true
+	case TemplatePatchRefundToUser:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for TemplatePatchTarget.
 const (
 	TemplatePatchTargetProduct TemplatePatchTarget = "product"
@@ -2280,6 +2328,7 @@ func (e TemplatePatchTarget) Valid() bool {
 const (
 	TemplatePatchWaitlistIssue TemplatePatchWaitlist = "issue"
 	TemplatePatchWaitlistOff   TemplatePatchWaitlist = "off"
+	TemplatePatchWaitlistOffer TemplatePatchWaitlist = "offer"
 )
 
 // Valid indicates whether the value is a known member of the TemplatePatchWaitlist enum.
@@ -2288,6 +2337,8 @@ func (e TemplatePatchWaitlist) Valid() bool {
 	case TemplatePatchWaitlistIssue:
 		return true
 	case TemplatePatchWaitlistOff:
+		return true
+	case TemplatePatchWaitlistOffer:
 		return true
 	default:
 		return false
@@ -2417,6 +2468,24 @@ func (e TemplateWishProtection) Valid() bool {
 	}
 }
 
+// Defines values for TemplateWishRefundTo.
+const (
+	TemplateWishRefundToStock TemplateWishRefundTo = "stock"
+	TemplateWishRefundToUser  TemplateWishRefundTo = "user"
+)
+
+// Valid indicates whether the value is a known member of the TemplateWishRefundTo enum.
+func (e TemplateWishRefundTo) Valid() bool {
+	switch e {
+	case TemplateWishRefundToStock:
+		return true
+	case TemplateWishRefundToUser:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for TemplateWishTarget.
 const (
 	TemplateWishTargetProduct TemplateWishTarget = "product"
@@ -2439,6 +2508,7 @@ func (e TemplateWishTarget) Valid() bool {
 const (
 	TemplateWishWaitlistIssue TemplateWishWaitlist = "issue"
 	TemplateWishWaitlistOff   TemplateWishWaitlist = "off"
+	TemplateWishWaitlistOffer TemplateWishWaitlist = "offer"
 )
 
 // Valid indicates whether the value is a known member of the TemplateWishWaitlist enum.
@@ -2447,6 +2517,8 @@ func (e TemplateWishWaitlist) Valid() bool {
 	case TemplateWishWaitlistIssue:
 		return true
 	case TemplateWishWaitlistOff:
+		return true
+	case TemplateWishWaitlistOffer:
 		return true
 	default:
 		return false
@@ -2573,7 +2645,9 @@ func (e WaitChance) Valid() bool {
 // Defines values for WaitState.
 const (
 	WaitStateFilled  WaitState = "filled"
+	WaitStateLapsed  WaitState = "lapsed"
 	WaitStateLeft    WaitState = "left"
+	WaitStateOffered WaitState = "offered"
 	WaitStateSkipped WaitState = "skipped"
 	WaitStateWaiting WaitState = "waiting"
 )
@@ -2583,7 +2657,11 @@ func (e WaitState) Valid() bool {
 	switch e {
 	case WaitStateFilled:
 		return true
+	case WaitStateLapsed:
+		return true
 	case WaitStateLeft:
+		return true
+	case WaitStateOffered:
 		return true
 	case WaitStateSkipped:
 		return true
@@ -4591,8 +4669,11 @@ type Coupon struct {
 	State CouponState `json:"state"`
 
 	// TemplateId Examples: 1
-	TemplateId string     `json:"template_id"`
-	UsedAt     *time.Time `json:"used_at,omitempty"`
+	TemplateId string `json:"template_id"`
+
+	// UseBy For a drop with use_within_hours: an unused coupon returns to the stock then, if the drop still runs.
+	UseBy  *time.Time `json:"use_by,omitempty"`
+	UsedAt *time.Time `json:"used_at,omitempty"`
 
 	// UserId Examples: 1001
 	UserId string `json:"user_id"`
@@ -6236,8 +6317,11 @@ type OwnedCoupon struct {
 	TemplateId string `json:"template_id"`
 
 	// TemplateName Examples: 20 off
-	TemplateName string     `json:"template_name"`
-	UsedAt       *time.Time `json:"used_at,omitempty"`
+	TemplateName string `json:"template_name"`
+
+	// UseBy For a drop with use_within_hours: an unused coupon returns to the stock then, if the drop still runs.
+	UseBy  *time.Time `json:"use_by,omitempty"`
+	UsedAt *time.Time `json:"used_at,omitempty"`
 
 	// UserId Examples: 1001
 	UserId string `json:"user_id"`
@@ -6920,10 +7004,10 @@ type Step struct {
 	// From The opening before a move.
 	From *time.Time `json:"from,omitempty"`
 
-	// Kind door is the opening of the user's door, with its name as reason; a user with no_door belongs to none. entered, struck and drawn are steps of an entry in a draw; drawn has the reason won or lost, and score / cutoff as detail.
+	// Kind door is the opening of the user's door, with its name as reason; a user with no_door belongs to none. entered, struck and drawn are steps of an entry in a draw; waiting has as reason roughly how many users are before one who still waits (under_10, under_100, under_1000, more); drawn has the reason won or lost, and score / cutoff as detail.
 	Kind StepKind `json:"kind"`
 
-	// Message The kind of message; notice: before a coupon expires; waitlist: of a coupon that the waitlist gave.
+	// Message The kind of message; notice: before a coupon expires; waitlist: of a coupon that the waitlist gave; offer: of a coupon that it offers.
 	Message *StepMessage `json:"message,omitempty"`
 
 	// Minutes Examples: 10
@@ -6950,10 +7034,10 @@ type Step struct {
 	To *time.Time `json:"to,omitempty"`
 }
 
-// StepKind door is the opening of the user's door, with its name as reason; a user with no_door belongs to none. entered, struck and drawn are steps of an entry in a draw; drawn has the reason won or lost, and score / cutoff as detail.
+// StepKind door is the opening of the user's door, with its name as reason; a user with no_door belongs to none. entered, struck and drawn are steps of an entry in a draw; waiting has as reason roughly how many users are before one who still waits (under_10, under_100, under_1000, more); drawn has the reason won or lost, and score / cutoff as detail.
 type StepKind string
 
-// StepMessage The kind of message; notice: before a coupon expires; waitlist: of a coupon that the waitlist gave.
+// StepMessage The kind of message; notice: before a coupon expires; waitlist: of a coupon that the waitlist gave; offer: of a coupon that it offers.
 type StepMessage string
 
 // StepOutcome recovered: sent after at least one failure; sent with the reason quiet_hours: at their end.
@@ -7161,6 +7245,11 @@ type Tally struct {
 
 // Template defines model for Template.
 type Template struct {
+	// AcceptMinutes With waitlist offer: how long an offer can be accepted, 5 to 1440 minutes of the user's waking hours; 30 if left out.
+	//
+	// Examples: 30
+	AcceptMinutes *int64 `json:"accept_minutes,omitempty"`
+
 	// AmountOff Minor units of the currency.
 	//
 	// Examples: 1000
@@ -7260,6 +7349,11 @@ type Template struct {
 	Protection  *TemplateProtection `json:"protection,omitempty"`
 	PublishedAt *time.Time          `json:"published_at,omitempty"`
 
+	// RefundTo Who has a coupon after its order was refunded: its user, or the stock. user if left out.
+	//
+	// Examples: user
+	RefundTo *TemplateRefundTo `json:"refund_to,omitempty"`
+
 	// ShopName Examples: Shop 10
 	ShopName string `json:"shop_name"`
 
@@ -7287,6 +7381,11 @@ type Template struct {
 	// Examples: 5000
 	Threshold *int64    `json:"threshold,omitempty"`
 	UpdatedAt time.Time `json:"updated_at"`
+
+	// UseWithinHours Within how many hours a coupon must be used. While the drop runs, an unused coupon then returns to the stock, and goes to the waitlist first. 0 = no such limit.
+	//
+	// Examples: 24
+	UseWithinHours *int64 `json:"use_within_hours,omitempty"`
 
 	// ValidHours Examples: 48
 	ValidHours *int64     `json:"valid_hours,omitempty"`
@@ -7325,6 +7424,11 @@ type TemplateOpeningMode string
 // Examples: off
 type TemplateProtection string
 
+// TemplateRefundTo Who has a coupon after its order was refunded: its user, or the stock. user if left out.
+//
+// Examples: user
+type TemplateRefundTo string
+
 // TemplateState Examples: draft
 type TemplateState string
 
@@ -7343,6 +7447,7 @@ type TemplateList struct {
 
 // TemplatePatch defines model for TemplatePatch.
 type TemplatePatch struct {
+	AcceptMinutes  *int64                   `json:"accept_minutes,omitempty"`
 	AmountOff      *int64                   `json:"amount_off,omitempty"`
 	ClaimMode      *TemplatePatchClaimMode  `json:"claim_mode,omitempty"`
 	ClaimUrl       *string                  `json:"claim_url,omitempty"`
@@ -7370,14 +7475,16 @@ type TemplatePatch struct {
 	Protection   *TemplatePatchProtection  `json:"protection,omitempty"`
 
 	// Reason Reason for the audit log; recommended when the opening moves.
-	Reason *string `json:"reason,omitempty"`
+	Reason   *string                `json:"reason,omitempty"`
+	RefundTo *TemplatePatchRefundTo `json:"refund_to,omitempty"`
 
 	// RemindOnce With a moved opening: users who have been sent a reminder already are not sent it again for the new opening.
-	RemindOnce *bool                `json:"remind_once,omitempty"`
-	ShopNumber *string              `json:"shop_number,omitempty"`
-	Stock      *int64               `json:"stock,omitempty"`
-	Target     *TemplatePatchTarget `json:"target,omitempty"`
-	Threshold  *int64               `json:"threshold,omitempty"`
+	RemindOnce     *bool                `json:"remind_once,omitempty"`
+	ShopNumber     *string              `json:"shop_number,omitempty"`
+	Stock          *int64               `json:"stock,omitempty"`
+	Target         *TemplatePatchTarget `json:"target,omitempty"`
+	Threshold      *int64               `json:"threshold,omitempty"`
+	UseWithinHours *int64               `json:"use_within_hours,omitempty"`
 
 	// ValidHours null = by valid_until.
 	ValidHours *int64 `json:"valid_hours,omitempty"`
@@ -7405,6 +7512,9 @@ type TemplatePatchOpeningMode string
 // TemplatePatchProtection defines model for TemplatePatch.Protection.
 type TemplatePatchProtection string
 
+// TemplatePatchRefundTo defines model for TemplatePatch.RefundTo.
+type TemplatePatchRefundTo string
+
 // TemplatePatchTarget defines model for TemplatePatch.Target.
 type TemplatePatchTarget string
 
@@ -7413,6 +7523,11 @@ type TemplatePatchWaitlist string
 
 // TemplateWish defines model for TemplateWish.
 type TemplateWish struct {
+	// AcceptMinutes With waitlist offer: how long an offer can be accepted, 5 to 1440 minutes of the user's waking hours; 30 if left out.
+	//
+	// Examples: 30
+	AcceptMinutes *int64 `json:"accept_minutes,omitempty"`
+
 	// AmountOff For amount_off and threshold_off: minor units of the currency.
 	//
 	// Examples: 1000
@@ -7514,6 +7629,11 @@ type TemplateWish struct {
 	// Examples: off
 	Protection *TemplateWishProtection `json:"protection,omitempty"`
 
+	// RefundTo Who has a coupon after its order was refunded: its user, or the stock. user if left out.
+	//
+	// Examples: user
+	RefundTo *TemplateWishRefundTo `json:"refund_to,omitempty"`
+
 	// ShopNumber Examples: 10
 	ShopNumber string `json:"shop_number"`
 
@@ -7530,6 +7650,11 @@ type TemplateWish struct {
 	// Examples: 5000
 	Threshold *int64 `json:"threshold,omitempty"`
 
+	// UseWithinHours Within how many hours a coupon must be used. While the drop runs, an unused coupon then returns to the stock, and goes to the waitlist first. 0 = no such limit.
+	//
+	// Examples: 24
+	UseWithinHours *int64 `json:"use_within_hours,omitempty"`
+
 	// ValidHours Hours a coupon is valid from claiming; either this or valid_until.
 	//
 	// Examples: 48
@@ -7538,7 +7663,7 @@ type TemplateWish struct {
 	// ValidUntil How long a claimed coupon is valid; either this or valid_hours. The drop ends with it, if that comes before closes_at.
 	ValidUntil *time.Time `json:"valid_until,omitempty"`
 
-	// Waitlist Who gets stock that comes back after the drop sold out: off = the next claim, issue = the next user of the waitlist. Fixed once the drop is published. off if left out.
+	// Waitlist Who gets stock that comes back after the drop sold out: off = the next claim, issue = the next user of the waitlist, offer = the same, who must accept it within accept_minutes. Fixed once the drop is published. off if left out.
 	Waitlist *TemplateWishWaitlist `json:"waitlist,omitempty"`
 }
 
@@ -7566,10 +7691,15 @@ type TemplateWishOpeningMode string
 // Examples: off
 type TemplateWishProtection string
 
+// TemplateWishRefundTo Who has a coupon after its order was refunded: its user, or the stock. user if left out.
+//
+// Examples: user
+type TemplateWishRefundTo string
+
 // TemplateWishTarget The purchases that the coupon is valid for. shop if left out.
 type TemplateWishTarget string
 
-// TemplateWishWaitlist Who gets stock that comes back after the drop sold out: off = the next claim, issue = the next user of the waitlist. Fixed once the drop is published. off if left out.
+// TemplateWishWaitlist Who gets stock that comes back after the drop sold out: off = the next claim, issue = the next user of the waitlist, offer = the same, who must accept it within accept_minutes. Fixed once the drop is published. off if left out.
 type TemplateWishWaitlist string
 
 // TestSent defines model for TestSent.
@@ -7640,6 +7770,11 @@ type VersionTestWinner string
 
 // Wait defines model for Wait.
 type Wait struct {
+	// AcceptUntil Until when the user can accept a coupon, with POST /waitlist/{template_id}/accept; absent if there is none to accept.
+	//
+	// Examples: 2027-01-01T12:30:03Z
+	AcceptUntil *time.Time `json:"accept_until,omitempty"`
+
 	// Ahead While waiting, when the place is read: roughly how many users are before.
 	//
 	// Examples: under_100
@@ -7668,12 +7803,20 @@ type Wait struct {
 	// JoinedAt Examples: 2027-01-01T12:00:03Z
 	JoinedAt time.Time `json:"joined_at"`
 
-	// Reason Why the user was skipped: limit_reached, taken_back (a coupon of the drop was taken from the user), user_erased, or ended.
+	// Lapses Offers that the user did not accept in time. After the first the user waits behind all others.
+	//
+	// Examples: 1
+	Lapses *int64 `json:"lapses,omitempty"`
+
+	// Reason Why the user was skipped: limit_reached, taken_back (a coupon of the drop was taken from the user), struck (the user's entry of the draw was), user_erased, or ended.
 	//
 	// Examples: ended
 	Reason *string `json:"reason,omitempty"`
 
-	// State filled: the coupon is the user's. left: the user left; joining again puts the user at the end. skipped: it was the user's turn, and reason says why there was no coupon.
+	// Shared With accept_until: all users who wait can accept the coupons that are left, and the first of them get one. So it is in the last hour of a drop.
+	Shared *bool `json:"shared,omitempty"`
+
+	// State offered: a coupon is kept for the user until accept_until. filled: the coupon is the user's. lapsed: the user did not accept two offers in time, and gets no further one. left: the user left; joining again puts the user at the end. skipped: it was the user's turn, and reason says why there was no coupon.
 	//
 	// Examples: waiting
 	State WaitState `json:"state"`
@@ -7692,7 +7835,7 @@ type WaitAhead string
 // Examples: some
 type WaitChance string
 
-// WaitState filled: the coupon is the user's. left: the user left; joining again puts the user at the end. skipped: it was the user's turn, and reason says why there was no coupon.
+// WaitState offered: a coupon is kept for the user until accept_until. filled: the coupon is the user's. lapsed: the user did not accept two offers in time, and gets no further one. left: the user left; joining again puts the user at the end. skipped: it was the user's turn, and reason says why there was no coupon.
 //
 // Examples: waiting
 type WaitState string
@@ -7712,7 +7855,7 @@ type WaitSheet struct {
 	// Joined Examples: 2214
 	Joined int64 `json:"joined"`
 
-	// Lapsed Did not accept an offer; 0, since coupons need not be accepted.
+	// Lapsed Did not accept two offers in time.
 	//
 	// Examples: 0
 	Lapsed int64 `json:"lapsed"`
@@ -7727,7 +7870,9 @@ type WaitSheet struct {
 	// Examples: 11
 	Skipped int64 `json:"skipped"`
 
-	// Waiting Examples: 1830
+	// Waiting With those to whom a coupon is offered now.
+	//
+	// Examples: 1830
 	Waiting int64 `json:"waiting"`
 }
 
@@ -8896,6 +9041,15 @@ type JoinWaitlistParams struct {
 
 	// XUserID With a service key that has the scope act-as-user: the user the request is about.
 	XUserID *string `json:"X-User-ID,omitempty"`
+}
+
+// AcceptOfferParams defines parameters for AcceptOffer.
+type AcceptOfferParams struct {
+	// XUserID With a service key that has the scope act-as-user: the user the request is about.
+	XUserID *string `json:"X-User-ID,omitempty"`
+
+	// IdempotencyKey Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true.
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
 // CreateCampaignJSONRequestBody defines body for CreateCampaign for application/json ContentType.
@@ -11263,7 +11417,7 @@ type ClientInterface interface {
 
 	// LeaveWaitlist Leave the waitlist of a drop
 	//
-	// A repetition changes nothing, and neither does leaving after a coupon was given.
+	// A repetition changes nothing, and neither does leaving after a coupon was given. A coupon that is offered goes to the next user.
 	//
 	// Corresponds with DELETE /waitlist/{template_id} (the `LeaveWaitlist` operationId).
 	LeaveWaitlist(ctx context.Context, templateId string, params *LeaveWaitlistParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -11275,10 +11429,17 @@ type ClientInterface interface {
 
 	// JoinWaitlist Join the waitlist of a drop
 	//
-	// For a drop that is sold out and has a waitlist: the refusal of a claim then says `"waitlist":"open"`. Stock that comes back is given to the users who wait, in the order of joining, and each is told. The answer comes after the place is stored durably; a repetition changes nothing.
+	// For a drop that is sold out and has a waitlist: the refusal of a claim then says `"waitlist":"open"`. Stock that comes back is given or offered to the users who wait, in the order of joining, and each is told. The answer comes after the place is stored durably; a repetition changes nothing.
 	//
 	// Corresponds with PUT /waitlist/{template_id} (the `JoinWaitlist` operationId).
 	JoinWaitlist(ctx context.Context, templateId string, params *JoinWaitlistParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AcceptOffer Accept a coupon of the waitlist
+	//
+	// For a drop with `"waitlist":"offer"`, while the place has an `accept_until`. The answer comes after the coupon is stored durably; a repetition returns the same coupon.
+	//
+	// Corresponds with POST /waitlist/{template_id}/accept (the `AcceptOffer` operationId).
+	AcceptOffer(ctx context.Context, templateId string, params *AcceptOfferParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 }
 
 // ListBudgets List budgets
@@ -15000,7 +15161,7 @@ func (c *Client) GetOpeningCalendar(ctx context.Context, id string, params *GetO
 
 // LeaveWaitlist Leave the waitlist of a drop
 //
-// A repetition changes nothing, and neither does leaving after a coupon was given.
+// A repetition changes nothing, and neither does leaving after a coupon was given. A coupon that is offered goes to the next user.
 //
 // Corresponds with DELETE /waitlist/{template_id} (the `LeaveWaitlist` operationId).
 func (c *Client) LeaveWaitlist(ctx context.Context, templateId string, params *LeaveWaitlistParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -15032,11 +15193,28 @@ func (c *Client) GetWait(ctx context.Context, templateId string, params *GetWait
 
 // JoinWaitlist Join the waitlist of a drop
 //
-// For a drop that is sold out and has a waitlist: the refusal of a claim then says `"waitlist":"open"`. Stock that comes back is given to the users who wait, in the order of joining, and each is told. The answer comes after the place is stored durably; a repetition changes nothing.
+// For a drop that is sold out and has a waitlist: the refusal of a claim then says `"waitlist":"open"`. Stock that comes back is given or offered to the users who wait, in the order of joining, and each is told. The answer comes after the place is stored durably; a repetition changes nothing.
 //
 // Corresponds with PUT /waitlist/{template_id} (the `JoinWaitlist` operationId).
 func (c *Client) JoinWaitlist(ctx context.Context, templateId string, params *JoinWaitlistParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewJoinWaitlistRequest(c.Server, templateId, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AcceptOffer Accept a coupon of the waitlist
+//
+// For a drop with `"waitlist":"offer"`, while the place has an `accept_until`. The answer comes after the coupon is stored durably; a repetition returns the same coupon.
+//
+// Corresponds with POST /waitlist/{template_id}/accept (the `AcceptOffer` operationId).
+func (c *Client) AcceptOffer(ctx context.Context, templateId string, params *AcceptOfferParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAcceptOfferRequest(c.Server, templateId, params)
 	if err != nil {
 		return nil, err
 	}
@@ -23815,6 +23993,66 @@ func NewJoinWaitlistRequest(server string, templateId string, params *JoinWaitli
 	return req, nil
 }
 
+// NewAcceptOfferRequest constructs an http.Request for the AcceptOffer method
+func NewAcceptOfferRequest(server string, templateId string, params *AcceptOfferParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "template_id", templateId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/waitlist/%s/accept", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XUserID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-User-ID", *params.XUserID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-User-ID", headerParam0)
+		}
+
+		if params.IdempotencyKey != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam1)
+		}
+
+	}
+
+	return req, nil
+}
+
 func (c *Client) applyEditors(ctx context.Context, req *http.Request, additionalEditors []RequestEditorFn) error {
 	for _, r := range c.RequestEditors {
 		if err := r(ctx, req); err != nil {
@@ -25636,7 +25874,7 @@ type ClientWithResponsesInterface interface {
 
 	// LeaveWaitlistWithResponse Leave the waitlist of a drop
 	//
-	// A repetition changes nothing, and neither does leaving after a coupon was given.
+	// A repetition changes nothing, and neither does leaving after a coupon was given. A coupon that is offered goes to the next user.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -25652,12 +25890,21 @@ type ClientWithResponsesInterface interface {
 
 	// JoinWaitlistWithResponse Join the waitlist of a drop
 	//
-	// For a drop that is sold out and has a waitlist: the refusal of a claim then says `"waitlist":"open"`. Stock that comes back is given to the users who wait, in the order of joining, and each is told. The answer comes after the place is stored durably; a repetition changes nothing.
+	// For a drop that is sold out and has a waitlist: the refusal of a claim then says `"waitlist":"open"`. Stock that comes back is given or offered to the users who wait, in the order of joining, and each is told. The answer comes after the place is stored durably; a repetition changes nothing.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PUT /waitlist/{template_id} (the `JoinWaitlist` operationId).
 	JoinWaitlistWithResponse(ctx context.Context, templateId string, params *JoinWaitlistParams, reqEditors ...RequestEditorFn) (*JoinWaitlistResponse, error)
+
+	// AcceptOfferWithResponse Accept a coupon of the waitlist
+	//
+	// For a drop with `"waitlist":"offer"`, while the place has an `accept_until`. The answer comes after the coupon is stored durably; a repetition returns the same coupon.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /waitlist/{template_id}/accept (the `AcceptOffer` operationId).
+	AcceptOfferWithResponse(ctx context.Context, templateId string, params *AcceptOfferParams, reqEditors ...RequestEditorFn) (*AcceptOfferResponse, error)
 }
 
 type ListBudgetsResponse struct {
@@ -31759,6 +32006,47 @@ func (r JoinWaitlistResponse) ContentType() string {
 	return ""
 }
 
+type AcceptOfferResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Wait
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r AcceptOfferResponse) GetJSON200() *Wait {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r AcceptOfferResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r AcceptOfferResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r AcceptOfferResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r AcceptOfferResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 // ListBudgetsWithResponse List budgets
 //
 // Of shops, and of drops and campaigns that have not ended more than a week ago.
@@ -34802,7 +35090,7 @@ func (c *ClientWithResponses) GetOpeningCalendarWithResponse(ctx context.Context
 
 // LeaveWaitlistWithResponse Leave the waitlist of a drop
 //
-// A repetition changes nothing, and neither does leaving after a coupon was given.
+// A repetition changes nothing, and neither does leaving after a coupon was given. A coupon that is offered goes to the next user.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -34830,7 +35118,7 @@ func (c *ClientWithResponses) GetWaitWithResponse(ctx context.Context, templateI
 
 // JoinWaitlistWithResponse Join the waitlist of a drop
 //
-// For a drop that is sold out and has a waitlist: the refusal of a claim then says `"waitlist":"open"`. Stock that comes back is given to the users who wait, in the order of joining, and each is told. The answer comes after the place is stored durably; a repetition changes nothing.
+// For a drop that is sold out and has a waitlist: the refusal of a claim then says `"waitlist":"open"`. Stock that comes back is given or offered to the users who wait, in the order of joining, and each is told. The answer comes after the place is stored durably; a repetition changes nothing.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -34841,6 +35129,21 @@ func (c *ClientWithResponses) JoinWaitlistWithResponse(ctx context.Context, temp
 		return nil, err
 	}
 	return ParseJoinWaitlistResponse(rsp)
+}
+
+// AcceptOfferWithResponse Accept a coupon of the waitlist
+//
+// For a drop with `"waitlist":"offer"`, while the place has an `accept_until`. The answer comes after the coupon is stored durably; a repetition returns the same coupon.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /waitlist/{template_id}/accept (the `AcceptOffer` operationId).
+func (c *ClientWithResponses) AcceptOfferWithResponse(ctx context.Context, templateId string, params *AcceptOfferParams, reqEditors ...RequestEditorFn) (*AcceptOfferResponse, error) {
+	rsp, err := c.AcceptOffer(ctx, templateId, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAcceptOfferResponse(rsp)
 }
 
 // ParseListBudgetsResponse parses an HTTP response from a ListBudgetsWithResponse call
@@ -38578,6 +38881,32 @@ func ParseJoinWaitlistResponse(rsp *http.Response) (*JoinWaitlistResponse, error
 			return nil, err
 		}
 		response.JSON201 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseAcceptOfferResponse parses an HTTP response from a AcceptOfferWithResponse call
+func ParseAcceptOfferResponse(rsp *http.Response) (*AcceptOfferResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &AcceptOfferResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Wait
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
 
 	}
 
