@@ -4,26 +4,6 @@
  */
 
 export interface paths {
-    "/access-codes": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Enter the access code of a drop
-         * @description The code belongs to the first user who enters it, and opens the drop's door for access codes to that user. It can be entered before the drop opens, and again: a repetition changes nothing. GET /templates/{id} then names the user's door. After ten codes in a minute that are not valid, the user is answered rate_limited for a while.
-         */
-        post: operations["enter-access-code"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/admin/budgets": {
         parameters: {
             query?: never;
@@ -2458,15 +2438,35 @@ export interface paths {
         get: operations["get-wait"];
         /**
          * Join the waitlist of a drop
-         * @description For a drop that is sold out and has a waitlist: the refusal of a claim then says `"waitlist":"open"`. Stock that comes back is given to the users who wait, in the order of joining, and each is told. The answer comes after the place is stored durably; a repetition changes nothing.
+         * @description For a drop that is sold out and has a waitlist: the refusal of a claim then says `"waitlist":"open"`. Stock that comes back is given or offered to the users who wait, in the order of joining, and each is told. The answer comes after the place is stored durably; a repetition changes nothing.
          */
         put: operations["join-waitlist"];
         post?: never;
         /**
          * Leave the waitlist of a drop
-         * @description A repetition changes nothing, and neither does leaving after a coupon was given.
+         * @description A repetition changes nothing, and neither does leaving after a coupon was given. A coupon that is offered goes to the next user.
          */
         delete: operations["leave-waitlist"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/waitlist/{template_id}/accept": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Accept a coupon of the waitlist
+         * @description For a drop with `"waitlist":"offer"`, while the place has an `accept_until`. The answer comes after the coupon is stored durably; a repetition returns the same coupon.
+         */
+        post: operations["accept-offer"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -2476,18 +2476,6 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        AccessWish: {
-            /**
-             * @description As it was typed: case, dashes and spaces do not matter.
-             * @example 1XBE-VF78-VYKW-JAGH
-             */
-            code: string;
-            /**
-             * @description The drop.
-             * @example 1
-             */
-            template_id: string;
-        };
         Account: {
             /** Format: int64 */
             dead: number;
@@ -3732,11 +3720,6 @@ export interface components {
             ways?: ("puzzle" | "token" | "attested" | "phone_code")[];
         };
         ClaimWish: {
-            /**
-             * @description For a drop that answers code_needed: the user's access code, which is entered before the claim is decided. Apps enter it with POST /access-codes before the opening.
-             * @example 1XBE-VF78-VYKW-JAGH
-             */
-            access_code?: string;
             /** @description For a protected drop: the pass from POST /passes/{template_id}. */
             pass?: string;
             /**
@@ -3865,6 +3848,11 @@ export interface components {
             state: "unused" | "locked" | "used" | "expired" | "refunded" | "revoked" | "suspended";
             /** @example 1 */
             template_id: string;
+            /**
+             * Format: date-time
+             * @description For a drop with use_within_hours: an unused coupon returns to the stock then, if the drop still runs.
+             */
+            use_by?: string;
             /** Format: date-time */
             used_at?: string;
             /** @example 1001 */
@@ -4172,11 +4160,11 @@ export interface components {
              */
             user_limit?: number;
             /**
-             * @description Who comes through it. A door for all is the last one. codes: users who enter an access code, which POST /admin/templates/{id}/codes makes.
+             * @description Who comes through it. A door for all is the last one.
              * @example segment
              * @enum {string}
              */
-            who: "all" | "segment" | "list" | "codes";
+            who: "all" | "segment" | "list";
         };
         DoorPlan: {
             doors: components["schemas"]["Door"][];
@@ -4278,11 +4266,11 @@ export interface components {
              */
             user_limit?: number;
             /**
-             * @description Who comes through it. A door for all is the last one. codes: users who enter an access code, which POST /admin/templates/{id}/codes makes.
+             * @description Who comes through it. A door for all is the last one.
              * @example segment
              * @enum {string}
              */
-            who: "all" | "segment" | "list" | "codes";
+            who: "all" | "segment" | "list";
         };
         DoorsWish: {
             /** @description None = all users can claim from the opening on. */
@@ -4549,11 +4537,6 @@ export interface components {
             description?: string;
             /** @description With a user's token, for a drop that opens at several times: the user's own door. */
             door?: components["schemas"]["OwnDoor"];
-            /**
-             * @description Groups of users have openings of their own: with a user's token door has that of the user.
-             * @example true
-             */
-            doors?: boolean;
             /** @example 1 */
             id: string;
             /**
@@ -5479,12 +5462,7 @@ export interface components {
         };
         OwnDoor: {
             /**
-             * @description The drop opens for the user once the user enters an access code, with POST /access-codes.
-             * @example false
-             */
-            code_needed?: boolean;
-            /**
-             * @description Whether the drop opens for the user at all; if not, the fields after code_needed are absent.
+             * @description Whether the drop opens for the user at all; if not, the other fields are absent.
              * @example true
              */
             eligible: boolean;
@@ -5558,6 +5536,11 @@ export interface components {
             template_id: string;
             /** @example 20 off */
             template_name: string;
+            /**
+             * Format: date-time
+             * @description For a drop with use_within_hours: an unused coupon returns to the stock then, if the drop still runs.
+             */
+            use_by?: string;
             /** Format: date-time */
             used_at?: string;
             /** @example 1001 */
@@ -5755,7 +5738,7 @@ export interface components {
              * @example already_reserved
              * @enum {string}
              */
-            code: "malformed_json" | "unauthenticated" | "forbidden" | "message_not_found" | "picture_not_found" | "not_found" | "template_not_found" | "code_batch_not_found" | "no_codes" | "claim_not_found" | "campaign_not_found" | "recipient_not_found" | "not_waiting" | "not_reserved" | "rows_removed" | "job_not_found" | "draw_not_found" | "not_entered" | "budget_not_found" | "shop_not_found" | "coupon_not_found" | "wallet_not_configured" | "review_not_found" | "user_not_found" | "erasure_not_found" | "suppression_not_found" | "webhook_not_found" | "delivery_not_found" | "segment_not_found" | "method_not_allowed" | "request_timeout" | "already_reserved" | "already_due" | "drop_opened" | "coupon_not_usable" | "coupon_suspended" | "review_decided" | "review_needs_second" | "review_too_late" | "review_has_appeals" | "coupon_not_suspended" | "already_appealed" | "appeal_answered" | "order_differs" | "report_of_draft" | "code_used" | "not_by_code" | "codes_not_configured" | "passes_not_configured" | "codes_not_ready" | "codes_revoked" | "codes_exhausted" | "code_key_missing" | "template_not_open" | "not_started" | "ended" | "not_eligible" | "code_needed" | "door_not_open" | "doors_fixed" | "door_tests" | "entry_struck" | "figures_differ" | "entries_closed" | "sold_out" | "no_waitlist" | "stock_left" | "too_many_waits" | "limit_reached" | "invalid_transition" | "approval_required" | "approval_lapsed" | "approval_not_asked" | "already_published" | "budget_no_coupons" | "shop_moved" | "budget_short" | "budget_committed" | "stock_below_issued" | "list_incomplete" | "user_erased" | "phone_missing" | "sms_opted_out" | "phone_code_expired" | "list_in_use" | "segment_in_use" | "segment_is_list" | "segment_is_rules" | "too_many_webhooks" | "webhook_repeated" | "webhook_disabled" | "picture_in_use" | "picture_library_full" | "stale_version" | "idempotency_in_progress" | "too_large" | "upload_too_large" | "unsupported_media_type" | "invalid_request" | "pass_required" | "pass_refused" | "code_invalid" | "phone_code_wrong" | "channel_unavailable" | "idempotency_conflict" | "precondition_required" | "rate_limited" | "too_many_codes" | "internal" | "estimate_unavailable" | "pictures_busy" | "picture_store" | "overloaded";
+            code: "malformed_json" | "unauthenticated" | "forbidden" | "message_not_found" | "picture_not_found" | "not_found" | "template_not_found" | "code_batch_not_found" | "no_codes" | "claim_not_found" | "campaign_not_found" | "recipient_not_found" | "not_waiting" | "not_reserved" | "rows_removed" | "job_not_found" | "draw_not_found" | "not_entered" | "budget_not_found" | "shop_not_found" | "coupon_not_found" | "wallet_not_configured" | "review_not_found" | "user_not_found" | "erasure_not_found" | "suppression_not_found" | "webhook_not_found" | "delivery_not_found" | "segment_not_found" | "method_not_allowed" | "request_timeout" | "already_reserved" | "already_due" | "drop_opened" | "coupon_not_usable" | "coupon_suspended" | "review_decided" | "review_needs_second" | "review_too_late" | "review_has_appeals" | "coupon_not_suspended" | "already_appealed" | "appeal_answered" | "order_differs" | "report_of_draft" | "code_used" | "not_by_code" | "codes_not_configured" | "passes_not_configured" | "codes_not_ready" | "codes_revoked" | "codes_exhausted" | "code_key_missing" | "template_not_open" | "not_started" | "ended" | "not_eligible" | "door_not_open" | "doors_fixed" | "door_tests" | "entry_struck" | "figures_differ" | "entries_closed" | "sold_out" | "no_waitlist" | "stock_left" | "too_many_waits" | "no_offer" | "offer_lapsed" | "offer_taken" | "limit_reached" | "invalid_transition" | "approval_required" | "approval_lapsed" | "approval_not_asked" | "already_published" | "budget_no_coupons" | "shop_moved" | "budget_short" | "budget_committed" | "stock_below_issued" | "list_incomplete" | "user_erased" | "phone_missing" | "sms_opted_out" | "phone_code_expired" | "list_in_use" | "segment_in_use" | "segment_is_list" | "segment_is_rules" | "too_many_webhooks" | "webhook_repeated" | "webhook_disabled" | "picture_in_use" | "picture_library_full" | "stale_version" | "idempotency_in_progress" | "too_large" | "upload_too_large" | "unsupported_media_type" | "invalid_request" | "pass_required" | "pass_refused" | "code_invalid" | "phone_code_wrong" | "channel_unavailable" | "idempotency_conflict" | "precondition_required" | "rate_limited" | "too_many_codes" | "internal" | "estimate_unavailable" | "pictures_busy" | "picture_store" | "overloaded";
             /**
              * @description The error of this request, in English.
              * @example already reserved: app 10 minutes
@@ -6180,13 +6163,6 @@ export interface components {
         Slot: {
             channels: components["schemas"]["Cell"][];
             /**
-             * @description The doors, from 1, that open at the opening which the slot precedes; absent = it is for all users.
-             * @example [
-             *       1
-             *     ]
-             */
-            doors?: number[];
-            /**
              * Format: date-time
              * @example 2027-01-01T11:55:00Z
              */
@@ -6279,15 +6255,15 @@ export interface components {
              */
             from?: string;
             /**
-             * @description door is the opening of the user's door, with its name as reason; a user with no_door belongs to none. entered, struck and drawn are steps of an entry in a draw; drawn has the reason won or lost, and score / cutoff as detail.
+             * @description door is the opening of the user's door, with its name as reason; a user with no_door belongs to none. entered, struck and drawn are steps of an entry in a draw; waiting has as reason roughly how many users are before one who still waits (under_10, under_100, under_1000, more); drawn has the reason won or lost, and score / cutoff as detail.
              * @enum {string}
              */
-            kind: "reserved" | "changed" | "withdrawn" | "published" | "opening_moved" | "paused" | "resumed" | "closed" | "cancelled" | "fired" | "announced" | "tried" | "outcome" | "claimed" | "coupon_locked" | "coupon_used" | "coupon_released" | "coupon_timed_out" | "coupon_refunded" | "coupon_expired" | "coupon_revoked" | "suspended" | "appealed" | "restored" | "waiting" | "left_waitlist" | "waitlist_skipped" | "door" | "no_door" | "entered" | "struck" | "drawn" | "expected";
+            kind: "reserved" | "changed" | "withdrawn" | "published" | "opening_moved" | "paused" | "resumed" | "closed" | "cancelled" | "fired" | "announced" | "tried" | "outcome" | "claimed" | "coupon_locked" | "coupon_used" | "coupon_released" | "coupon_timed_out" | "coupon_refunded" | "coupon_expired" | "coupon_revoked" | "suspended" | "appealed" | "restored" | "waiting" | "offered" | "lapsed" | "left_waitlist" | "waitlist_skipped" | "door" | "no_door" | "entered" | "struck" | "drawn" | "expected";
             /**
-             * @description The kind of message; notice: before a coupon expires; waitlist: of a coupon that the waitlist gave.
+             * @description The kind of message; notice: before a coupon expires; waitlist: of a coupon that the waitlist gave; offer: of a coupon that it offers.
              * @enum {string}
              */
-            message?: "reminder" | "correction" | "cancelled" | "notice" | "waitlist";
+            message?: "reminder" | "correction" | "cancelled" | "notice" | "waitlist" | "offer";
             /**
              * Format: int64
              * @example 10
@@ -6542,6 +6518,12 @@ export interface components {
         Template: {
             /**
              * Format: int64
+             * @description With waitlist offer: how long an offer can be accepted, 5 to 1440 minutes of the user's waking hours; 30 if left out.
+             * @example 30
+             */
+            accept_minutes?: number;
+            /**
+             * Format: int64
              * @description Minor units of the currency.
              * @example 1000
              */
@@ -6664,6 +6646,12 @@ export interface components {
             protection?: "off" | "standard" | "strict";
             /** Format: date-time */
             published_at?: string;
+            /**
+             * @description Who has a coupon after its order was refunded: its user, or the stock. user if left out.
+             * @example user
+             * @enum {string}
+             */
+            refund_to?: "user" | "stock";
             /** @example Shop 10 */
             shop_name: string;
             /** @example 10 */
@@ -6698,6 +6686,12 @@ export interface components {
             updated_at: string;
             /**
              * Format: int64
+             * @description Within how many hours a coupon must be used. While the drop runs, an unused coupon then returns to the stock, and goes to the waitlist first. 0 = no such limit.
+             * @example 24
+             */
+            use_within_hours?: number;
+            /**
+             * Format: int64
              * @example 48
              */
             valid_hours?: number;
@@ -6713,7 +6707,7 @@ export interface components {
              * @example off
              * @enum {string}
              */
-            waitlist: "off" | "issue";
+            waitlist: "off" | "issue" | "offer";
         };
         TemplateList: {
             /** @description Pass as after to get the next page; absent on the last one. */
@@ -6721,6 +6715,8 @@ export interface components {
             templates: components["schemas"]["Template"][];
         };
         TemplatePatch: {
+            /** Format: int64 */
+            accept_minutes?: number | null;
             /** Format: int64 */
             amount_off?: number | null;
             /** @enum {string} */
@@ -6761,6 +6757,8 @@ export interface components {
             protection?: "off" | "standard" | "strict";
             /** @description Reason for the audit log; recommended when the opening moves. */
             reason?: string;
+            /** @enum {string} */
+            refund_to?: "user" | "stock";
             /** @description With a moved opening: users who have been sent a reminder already are not sent it again for the new opening. */
             remind_once?: boolean;
             shop_number?: string | null;
@@ -6770,6 +6768,8 @@ export interface components {
             target?: "shop" | "product";
             /** Format: int64 */
             threshold?: number | null;
+            /** Format: int64 */
+            use_within_hours?: number | null;
             /**
              * Format: int64
              * @description null = by valid_until.
@@ -6781,9 +6781,15 @@ export interface components {
              */
             valid_until?: string | null;
             /** @enum {string} */
-            waitlist?: "off" | "issue";
+            waitlist?: "off" | "issue" | "offer";
         };
         TemplateWish: {
+            /**
+             * Format: int64
+             * @description With waitlist offer: how long an offer can be accepted, 5 to 1440 minutes of the user's waking hours; 30 if left out.
+             * @example 30
+             */
+            accept_minutes?: number;
             /**
              * Format: int64
              * @description For amount_off and threshold_off: minor units of the currency.
@@ -6905,6 +6911,12 @@ export interface components {
              * @enum {string}
              */
             protection?: "off" | "standard" | "strict";
+            /**
+             * @description Who has a coupon after its order was refunded: its user, or the stock. user if left out.
+             * @example user
+             * @enum {string}
+             */
+            refund_to?: "user" | "stock";
             /** @example 10 */
             shop_number: string;
             /**
@@ -6926,6 +6938,12 @@ export interface components {
             threshold?: number;
             /**
              * Format: int64
+             * @description Within how many hours a coupon must be used. While the drop runs, an unused coupon then returns to the stock, and goes to the waitlist first. 0 = no such limit.
+             * @example 24
+             */
+            use_within_hours?: number;
+            /**
+             * Format: int64
              * @description Hours a coupon is valid from claiming; either this or valid_until.
              * @example 48
              */
@@ -6936,10 +6954,10 @@ export interface components {
              */
             valid_until?: string;
             /**
-             * @description Who gets stock that comes back after the drop sold out: off = the next claim, issue = the next user of the waitlist. Fixed once the drop is published. off if left out.
+             * @description Who gets stock that comes back after the drop sold out: off = the next claim, issue = the next user of the waitlist, offer = the same, who must accept it within accept_minutes. Fixed once the drop is published. off if left out.
              * @enum {string}
              */
-            waitlist?: "off" | "issue";
+            waitlist?: "off" | "issue" | "offer";
         };
         TestSent: {
             /** @example 1 */
@@ -7030,6 +7048,12 @@ export interface components {
         };
         Wait: {
             /**
+             * Format: date-time
+             * @description Until when the user can accept a coupon, with POST /waitlist/{template_id}/accept; absent if there is none to accept.
+             * @example 2027-01-01T12:30:03Z
+             */
+            accept_until?: string;
+            /**
              * @description While waiting, when the place is read: roughly how many users are before.
              * @example under_100
              * @enum {string}
@@ -7065,16 +7089,24 @@ export interface components {
              */
             joined_at: string;
             /**
-             * @description Why the user was skipped: limit_reached, taken_back (a coupon of the drop was taken from the user), user_erased, or ended.
+             * Format: int64
+             * @description Offers that the user did not accept in time. After the first the user waits behind all others.
+             * @example 1
+             */
+            lapses?: number;
+            /**
+             * @description Why the user was skipped: limit_reached, taken_back (a coupon of the drop was taken from the user), struck (the user's entry of the draw was), user_erased, or ended.
              * @example ended
              */
             reason?: string;
+            /** @description With accept_until: all users who wait can accept the coupons that are left, and the first of them get one. So it is in the last hour of a drop. */
+            shared?: boolean;
             /**
-             * @description filled: the coupon is the user's. left: the user left; joining again puts the user at the end. skipped: it was the user's turn, and reason says why there was no coupon.
+             * @description offered: a coupon is kept for the user until accept_until. filled: the coupon is the user's. lapsed: the user did not accept two offers in time, and gets no further one. left: the user left; joining again puts the user at the end. skipped: it was the user's turn, and reason says why there was no coupon.
              * @example waiting
              * @enum {string}
              */
-            state: "waiting" | "filled" | "left" | "skipped";
+            state: "waiting" | "offered" | "filled" | "lapsed" | "left" | "skipped";
             /** @example 1 */
             template_id: string;
         };
@@ -7098,7 +7130,7 @@ export interface components {
             joined: number;
             /**
              * Format: int64
-             * @description Did not accept an offer; 0, since coupons need not be accepted.
+             * @description Did not accept two offers in time.
              * @example 0
              */
             lapsed: number;
@@ -7116,6 +7148,7 @@ export interface components {
             skipped: number;
             /**
              * Format: int64
+             * @description With those to whom a coupon is offered now.
              * @example 1830
              */
             waiting: number;
@@ -7381,39 +7414,6 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
-    "enter-access-code": {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description With a service key that has the scope act-as-user: the user the request is about. */
-                "X-User-ID"?: string;
-                /** @description Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true. */
-                "Idempotency-Key"?: string;
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "code": "1XBE-VF78-VYKW-JAGH",
-                 *       "template_id": "1"
-                 *     }
-                 */
-                "application/json": components["schemas"]["AccessWish"];
-            };
-        };
-        responses: {
-            /** @description No Content */
-            204: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content?: never;
-            };
-        };
-    };
     "list-budgets": {
         parameters: {
             query?: never;
@@ -11867,6 +11867,34 @@ export interface operations {
             header?: {
                 /** @description With a service key that has the scope act-as-user: the user the request is about. */
                 "X-User-ID"?: string;
+            };
+            path: {
+                /** @description The drop. */
+                template_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Wait"];
+                };
+            };
+        };
+    };
+    "accept-offer": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a service key that has the scope act-as-user: the user the request is about. */
+                "X-User-ID"?: string;
+                /** @description Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true. */
+                "Idempotency-Key"?: string;
             };
             path: {
                 /** @description The drop. */

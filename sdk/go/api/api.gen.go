@@ -37,22 +37,22 @@ func (e AppealAnswerAnswer) Valid() bool {
 
 // Defines values for ApprovalRequestState.
 const (
-	Approved ApprovalRequestState = "approved"
-	Asked    ApprovalRequestState = "asked"
-	Lapsed   ApprovalRequestState = "lapsed"
-	Refused  ApprovalRequestState = "refused"
+	ApprovalRequestStateApproved ApprovalRequestState = "approved"
+	ApprovalRequestStateAsked    ApprovalRequestState = "asked"
+	ApprovalRequestStateLapsed   ApprovalRequestState = "lapsed"
+	ApprovalRequestStateRefused  ApprovalRequestState = "refused"
 )
 
 // Valid indicates whether the value is a known member of the ApprovalRequestState enum.
 func (e ApprovalRequestState) Valid() bool {
 	switch e {
-	case Approved:
+	case ApprovalRequestStateApproved:
 		return true
-	case Asked:
+	case ApprovalRequestStateAsked:
 		return true
-	case Lapsed:
+	case ApprovalRequestStateLapsed:
 		return true
-	case Refused:
+	case ApprovalRequestStateRefused:
 		return true
 	default:
 		return false
@@ -1070,7 +1070,6 @@ func (e DeviceChangePlatform) Valid() bool {
 // Defines values for DoorWho.
 const (
 	DoorWhoAll     DoorWho = "all"
-	DoorWhoCodes   DoorWho = "codes"
 	DoorWhoList    DoorWho = "list"
 	DoorWhoSegment DoorWho = "segment"
 )
@@ -1079,8 +1078,6 @@ const (
 func (e DoorWho) Valid() bool {
 	switch e {
 	case DoorWhoAll:
-		return true
-	case DoorWhoCodes:
 		return true
 	case DoorWhoList:
 		return true
@@ -1094,7 +1091,6 @@ func (e DoorWho) Valid() bool {
 // Defines values for DoorWishWho.
 const (
 	DoorWishWhoAll     DoorWishWho = "all"
-	DoorWishWhoCodes   DoorWishWho = "codes"
 	DoorWishWhoList    DoorWishWho = "list"
 	DoorWishWhoSegment DoorWishWho = "segment"
 )
@@ -1103,8 +1099,6 @@ const (
 func (e DoorWishWho) Valid() bool {
 	switch e {
 	case DoorWishWhoAll:
-		return true
-	case DoorWishWhoCodes:
 		return true
 	case DoorWishWhoList:
 		return true
@@ -1750,8 +1744,10 @@ const (
 	StepKindEntered         StepKind = "entered"
 	StepKindExpected        StepKind = "expected"
 	StepKindFired           StepKind = "fired"
+	StepKindLapsed          StepKind = "lapsed"
 	StepKindLeftWaitlist    StepKind = "left_waitlist"
 	StepKindNoDoor          StepKind = "no_door"
+	StepKindOffered         StepKind = "offered"
 	StepKindOpeningMoved    StepKind = "opening_moved"
 	StepKindOutcome         StepKind = "outcome"
 	StepKindPaused          StepKind = "paused"
@@ -1806,9 +1802,13 @@ func (e StepKind) Valid() bool {
 		return true
 	case StepKindFired:
 		return true
+	case StepKindLapsed:
+		return true
 	case StepKindLeftWaitlist:
 		return true
 	case StepKindNoDoor:
+		return true
+	case StepKindOffered:
 		return true
 	case StepKindOpeningMoved:
 		return true
@@ -1846,6 +1846,7 @@ const (
 	StepMessageCancelled  StepMessage = "cancelled"
 	StepMessageCorrection StepMessage = "correction"
 	StepMessageNotice     StepMessage = "notice"
+	StepMessageOffer      StepMessage = "offer"
 	StepMessageReminder   StepMessage = "reminder"
 	StepMessageWaitlist   StepMessage = "waitlist"
 )
@@ -1858,6 +1859,8 @@ func (e StepMessage) Valid() bool {
 	case StepMessageCorrection:
 		return true
 	case StepMessageNotice:
+		return true
+	case StepMessageOffer:
 		return true
 	case StepMessageReminder:
 		return true
@@ -2072,6 +2075,24 @@ func (e TemplateProtection) Valid() bool {
 	}
 }
 
+// Defines values for TemplateRefundTo.
+const (
+	TemplateRefundToStock TemplateRefundTo = "stock"
+	TemplateRefundToUser  TemplateRefundTo = "user"
+)
+
+// Valid indicates whether the value is a known member of the TemplateRefundTo enum.
+func (e TemplateRefundTo) Valid() bool {
+	switch e {
+	case TemplateRefundToStock:
+		return true
+	case TemplateRefundToUser:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for TemplateState.
 const (
 	TemplateStateCancelled TemplateState = "cancelled"
@@ -2127,6 +2148,7 @@ func (e TemplateTarget) Valid() bool {
 const (
 	TemplateWaitlistIssue TemplateWaitlist = "issue"
 	TemplateWaitlistOff   TemplateWaitlist = "off"
+	TemplateWaitlistOffer TemplateWaitlist = "offer"
 )
 
 // Valid indicates whether the value is a known member of the TemplateWaitlist enum.
@@ -2135,6 +2157,8 @@ func (e TemplateWaitlist) Valid() bool {
 	case TemplateWaitlistIssue:
 		return true
 	case TemplateWaitlistOff:
+		return true
+	case TemplateWaitlistOffer:
 		return true
 	default:
 		return false
@@ -2264,6 +2288,24 @@ func (e TemplatePatchProtection) Valid() bool {
 	}
 }
 
+// Defines values for TemplatePatchRefundTo.
+const (
+	TemplatePatchRefundToStock TemplatePatchRefundTo = "stock"
+	TemplatePatchRefundToUser  TemplatePatchRefundTo = "user"
+)
+
+// Valid indicates whether the value is a known member of the TemplatePatchRefundTo enum.
+func (e TemplatePatchRefundTo) Valid() bool {
+	switch e {
+	case TemplatePatchRefundToStock:
+		return true
+	case TemplatePatchRefundToUser:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for TemplatePatchTarget.
 const (
 	TemplatePatchTargetProduct TemplatePatchTarget = "product"
@@ -2286,6 +2328,7 @@ func (e TemplatePatchTarget) Valid() bool {
 const (
 	TemplatePatchWaitlistIssue TemplatePatchWaitlist = "issue"
 	TemplatePatchWaitlistOff   TemplatePatchWaitlist = "off"
+	TemplatePatchWaitlistOffer TemplatePatchWaitlist = "offer"
 )
 
 // Valid indicates whether the value is a known member of the TemplatePatchWaitlist enum.
@@ -2294,6 +2337,8 @@ func (e TemplatePatchWaitlist) Valid() bool {
 	case TemplatePatchWaitlistIssue:
 		return true
 	case TemplatePatchWaitlistOff:
+		return true
+	case TemplatePatchWaitlistOffer:
 		return true
 	default:
 		return false
@@ -2423,6 +2468,24 @@ func (e TemplateWishProtection) Valid() bool {
 	}
 }
 
+// Defines values for TemplateWishRefundTo.
+const (
+	TemplateWishRefundToStock TemplateWishRefundTo = "stock"
+	TemplateWishRefundToUser  TemplateWishRefundTo = "user"
+)
+
+// Valid indicates whether the value is a known member of the TemplateWishRefundTo enum.
+func (e TemplateWishRefundTo) Valid() bool {
+	switch e {
+	case TemplateWishRefundToStock:
+		return true
+	case TemplateWishRefundToUser:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for TemplateWishTarget.
 const (
 	TemplateWishTargetProduct TemplateWishTarget = "product"
@@ -2445,6 +2508,7 @@ func (e TemplateWishTarget) Valid() bool {
 const (
 	TemplateWishWaitlistIssue TemplateWishWaitlist = "issue"
 	TemplateWishWaitlistOff   TemplateWishWaitlist = "off"
+	TemplateWishWaitlistOffer TemplateWishWaitlist = "offer"
 )
 
 // Valid indicates whether the value is a known member of the TemplateWishWaitlist enum.
@@ -2453,6 +2517,8 @@ func (e TemplateWishWaitlist) Valid() bool {
 	case TemplateWishWaitlistIssue:
 		return true
 	case TemplateWishWaitlistOff:
+		return true
+	case TemplateWishWaitlistOffer:
 		return true
 	default:
 		return false
@@ -2579,7 +2645,9 @@ func (e WaitChance) Valid() bool {
 // Defines values for WaitState.
 const (
 	WaitStateFilled  WaitState = "filled"
+	WaitStateLapsed  WaitState = "lapsed"
 	WaitStateLeft    WaitState = "left"
+	WaitStateOffered WaitState = "offered"
 	WaitStateSkipped WaitState = "skipped"
 	WaitStateWaiting WaitState = "waiting"
 )
@@ -2589,7 +2657,11 @@ func (e WaitState) Valid() bool {
 	switch e {
 	case WaitStateFilled:
 		return true
+	case WaitStateLapsed:
+		return true
 	case WaitStateLeft:
+		return true
+	case WaitStateOffered:
 		return true
 	case WaitStateSkipped:
 		return true
@@ -3093,19 +3165,6 @@ func (e CancelReservationParamsMinutes) Valid() bool {
 	default:
 		return false
 	}
-}
-
-// AccessWish defines model for AccessWish.
-type AccessWish struct {
-	// Code As it was typed: case, dashes and spaces do not matter.
-	//
-	// Examples: 1XBE-VF78-VYKW-JAGH
-	Code string `json:"code"`
-
-	// TemplateId The drop.
-	//
-	// Examples: 1
-	TemplateId string `json:"template_id"`
 }
 
 // Account defines model for Account.
@@ -4487,11 +4546,6 @@ type ClaimPassWays string
 
 // ClaimWish defines model for ClaimWish.
 type ClaimWish struct {
-	// AccessCode For a drop that answers code_needed: the user's access code, which is entered before the claim is decided. Apps enter it with POST /access-codes before the opening.
-	//
-	// Examples: 1XBE-VF78-VYKW-JAGH
-	AccessCode *string `json:"access_code,omitempty"`
-
 	// Pass For a protected drop: the pass from POST /passes/{template_id}.
 	Pass *string `json:"pass,omitempty"`
 
@@ -4615,8 +4669,11 @@ type Coupon struct {
 	State CouponState `json:"state"`
 
 	// TemplateId Examples: 1
-	TemplateId string     `json:"template_id"`
-	UsedAt     *time.Time `json:"used_at,omitempty"`
+	TemplateId string `json:"template_id"`
+
+	// UseBy For a drop with use_within_hours: an unused coupon returns to the stock then, if the drop still runs.
+	UseBy  *time.Time `json:"use_by,omitempty"`
+	UsedAt *time.Time `json:"used_at,omitempty"`
 
 	// UserId Examples: 1001
 	UserId string `json:"user_id"`
@@ -4938,13 +4995,13 @@ type Door struct {
 	// Examples: 1
 	UserLimit *int64 `json:"user_limit,omitempty"`
 
-	// Who Who comes through it. A door for all is the last one. codes: users who enter an access code, which POST /admin/templates/{id}/codes makes.
+	// Who Who comes through it. A door for all is the last one.
 	//
 	// Examples: segment
 	Who DoorWho `json:"who"`
 }
 
-// DoorWho Who comes through it. A door for all is the last one. codes: users who enter an access code, which POST /admin/templates/{id}/codes makes.
+// DoorWho Who comes through it. A door for all is the last one.
 //
 // Examples: segment
 type DoorWho string
@@ -5045,13 +5102,13 @@ type DoorWish struct {
 	// Examples: 1
 	UserLimit *int64 `json:"user_limit,omitempty"`
 
-	// Who Who comes through it. A door for all is the last one. codes: users who enter an access code, which POST /admin/templates/{id}/codes makes.
+	// Who Who comes through it. A door for all is the last one.
 	//
 	// Examples: segment
 	Who DoorWishWho `json:"who"`
 }
 
-// DoorWishWho Who comes through it. A door for all is the last one. codes: users who enter an access code, which POST /admin/templates/{id}/codes makes.
+// DoorWishWho Who comes through it. A door for all is the last one.
 //
 // Examples: segment
 type DoorWishWho string
@@ -5349,11 +5406,6 @@ type Drop struct {
 
 	// Door With a user's token, for a drop that opens at several times: the user's own door.
 	Door *OwnDoor `json:"door,omitempty"`
-
-	// Doors Groups of users have openings of their own: with a user's token door has that of the user.
-	//
-	// Examples: true
-	Doors *bool `json:"doors,omitempty"`
 
 	// Id Examples: 1
 	Id string `json:"id"`
@@ -6196,12 +6248,7 @@ type OrderReport struct {
 
 // OwnDoor defines model for OwnDoor.
 type OwnDoor struct {
-	// CodeNeeded The drop opens for the user once the user enters an access code, with POST /access-codes.
-	//
-	// Examples: false
-	CodeNeeded *bool `json:"code_needed,omitempty"`
-
-	// Eligible Whether the drop opens for the user at all; if not, the fields after code_needed are absent.
+	// Eligible Whether the drop opens for the user at all; if not, the other fields are absent.
 	//
 	// Examples: true
 	Eligible bool `json:"eligible"`
@@ -6270,8 +6317,11 @@ type OwnedCoupon struct {
 	TemplateId string `json:"template_id"`
 
 	// TemplateName Examples: 20 off
-	TemplateName string     `json:"template_name"`
-	UsedAt       *time.Time `json:"used_at,omitempty"`
+	TemplateName string `json:"template_name"`
+
+	// UseBy For a drop with use_within_hours: an unused coupon returns to the stock then, if the drop still runs.
+	UseBy  *time.Time `json:"use_by,omitempty"`
+	UsedAt *time.Time `json:"used_at,omitempty"`
 
 	// UserId Examples: 1001
 	UserId string `json:"user_id"`
@@ -6871,11 +6921,6 @@ type ShopWish struct {
 type Slot struct {
 	Channels []Cell `json:"channels"`
 
-	// Doors The doors, from 1, that open at the opening which the slot precedes; absent = it is for all users.
-	//
-	// Examples: [1]
-	Doors *[]int64 `json:"doors,omitempty"`
-
 	// DueAt Examples: 2027-01-01T11:55:00Z
 	DueAt time.Time `json:"due_at"`
 
@@ -6959,10 +7004,10 @@ type Step struct {
 	// From The opening before a move.
 	From *time.Time `json:"from,omitempty"`
 
-	// Kind door is the opening of the user's door, with its name as reason; a user with no_door belongs to none. entered, struck and drawn are steps of an entry in a draw; drawn has the reason won or lost, and score / cutoff as detail.
+	// Kind door is the opening of the user's door, with its name as reason; a user with no_door belongs to none. entered, struck and drawn are steps of an entry in a draw; waiting has as reason roughly how many users are before one who still waits (under_10, under_100, under_1000, more); drawn has the reason won or lost, and score / cutoff as detail.
 	Kind StepKind `json:"kind"`
 
-	// Message The kind of message; notice: before a coupon expires; waitlist: of a coupon that the waitlist gave.
+	// Message The kind of message; notice: before a coupon expires; waitlist: of a coupon that the waitlist gave; offer: of a coupon that it offers.
 	Message *StepMessage `json:"message,omitempty"`
 
 	// Minutes Examples: 10
@@ -6989,10 +7034,10 @@ type Step struct {
 	To *time.Time `json:"to,omitempty"`
 }
 
-// StepKind door is the opening of the user's door, with its name as reason; a user with no_door belongs to none. entered, struck and drawn are steps of an entry in a draw; drawn has the reason won or lost, and score / cutoff as detail.
+// StepKind door is the opening of the user's door, with its name as reason; a user with no_door belongs to none. entered, struck and drawn are steps of an entry in a draw; waiting has as reason roughly how many users are before one who still waits (under_10, under_100, under_1000, more); drawn has the reason won or lost, and score / cutoff as detail.
 type StepKind string
 
-// StepMessage The kind of message; notice: before a coupon expires; waitlist: of a coupon that the waitlist gave.
+// StepMessage The kind of message; notice: before a coupon expires; waitlist: of a coupon that the waitlist gave; offer: of a coupon that it offers.
 type StepMessage string
 
 // StepOutcome recovered: sent after at least one failure; sent with the reason quiet_hours: at their end.
@@ -7200,6 +7245,11 @@ type Tally struct {
 
 // Template defines model for Template.
 type Template struct {
+	// AcceptMinutes With waitlist offer: how long an offer can be accepted, 5 to 1440 minutes of the user's waking hours; 30 if left out.
+	//
+	// Examples: 30
+	AcceptMinutes *int64 `json:"accept_minutes,omitempty"`
+
 	// AmountOff Minor units of the currency.
 	//
 	// Examples: 1000
@@ -7299,6 +7349,11 @@ type Template struct {
 	Protection  *TemplateProtection `json:"protection,omitempty"`
 	PublishedAt *time.Time          `json:"published_at,omitempty"`
 
+	// RefundTo Who has a coupon after its order was refunded: its user, or the stock. user if left out.
+	//
+	// Examples: user
+	RefundTo *TemplateRefundTo `json:"refund_to,omitempty"`
+
 	// ShopName Examples: Shop 10
 	ShopName string `json:"shop_name"`
 
@@ -7326,6 +7381,11 @@ type Template struct {
 	// Examples: 5000
 	Threshold *int64    `json:"threshold,omitempty"`
 	UpdatedAt time.Time `json:"updated_at"`
+
+	// UseWithinHours Within how many hours a coupon must be used. While the drop runs, an unused coupon then returns to the stock, and goes to the waitlist first. 0 = no such limit.
+	//
+	// Examples: 24
+	UseWithinHours *int64 `json:"use_within_hours,omitempty"`
 
 	// ValidHours Examples: 48
 	ValidHours *int64     `json:"valid_hours,omitempty"`
@@ -7364,6 +7424,11 @@ type TemplateOpeningMode string
 // Examples: off
 type TemplateProtection string
 
+// TemplateRefundTo Who has a coupon after its order was refunded: its user, or the stock. user if left out.
+//
+// Examples: user
+type TemplateRefundTo string
+
 // TemplateState Examples: draft
 type TemplateState string
 
@@ -7382,6 +7447,7 @@ type TemplateList struct {
 
 // TemplatePatch defines model for TemplatePatch.
 type TemplatePatch struct {
+	AcceptMinutes  *int64                   `json:"accept_minutes,omitempty"`
 	AmountOff      *int64                   `json:"amount_off,omitempty"`
 	ClaimMode      *TemplatePatchClaimMode  `json:"claim_mode,omitempty"`
 	ClaimUrl       *string                  `json:"claim_url,omitempty"`
@@ -7409,14 +7475,16 @@ type TemplatePatch struct {
 	Protection   *TemplatePatchProtection  `json:"protection,omitempty"`
 
 	// Reason Reason for the audit log; recommended when the opening moves.
-	Reason *string `json:"reason,omitempty"`
+	Reason   *string                `json:"reason,omitempty"`
+	RefundTo *TemplatePatchRefundTo `json:"refund_to,omitempty"`
 
 	// RemindOnce With a moved opening: users who have been sent a reminder already are not sent it again for the new opening.
-	RemindOnce *bool                `json:"remind_once,omitempty"`
-	ShopNumber *string              `json:"shop_number,omitempty"`
-	Stock      *int64               `json:"stock,omitempty"`
-	Target     *TemplatePatchTarget `json:"target,omitempty"`
-	Threshold  *int64               `json:"threshold,omitempty"`
+	RemindOnce     *bool                `json:"remind_once,omitempty"`
+	ShopNumber     *string              `json:"shop_number,omitempty"`
+	Stock          *int64               `json:"stock,omitempty"`
+	Target         *TemplatePatchTarget `json:"target,omitempty"`
+	Threshold      *int64               `json:"threshold,omitempty"`
+	UseWithinHours *int64               `json:"use_within_hours,omitempty"`
 
 	// ValidHours null = by valid_until.
 	ValidHours *int64 `json:"valid_hours,omitempty"`
@@ -7444,6 +7512,9 @@ type TemplatePatchOpeningMode string
 // TemplatePatchProtection defines model for TemplatePatch.Protection.
 type TemplatePatchProtection string
 
+// TemplatePatchRefundTo defines model for TemplatePatch.RefundTo.
+type TemplatePatchRefundTo string
+
 // TemplatePatchTarget defines model for TemplatePatch.Target.
 type TemplatePatchTarget string
 
@@ -7452,6 +7523,11 @@ type TemplatePatchWaitlist string
 
 // TemplateWish defines model for TemplateWish.
 type TemplateWish struct {
+	// AcceptMinutes With waitlist offer: how long an offer can be accepted, 5 to 1440 minutes of the user's waking hours; 30 if left out.
+	//
+	// Examples: 30
+	AcceptMinutes *int64 `json:"accept_minutes,omitempty"`
+
 	// AmountOff For amount_off and threshold_off: minor units of the currency.
 	//
 	// Examples: 1000
@@ -7553,6 +7629,11 @@ type TemplateWish struct {
 	// Examples: off
 	Protection *TemplateWishProtection `json:"protection,omitempty"`
 
+	// RefundTo Who has a coupon after its order was refunded: its user, or the stock. user if left out.
+	//
+	// Examples: user
+	RefundTo *TemplateWishRefundTo `json:"refund_to,omitempty"`
+
 	// ShopNumber Examples: 10
 	ShopNumber string `json:"shop_number"`
 
@@ -7569,6 +7650,11 @@ type TemplateWish struct {
 	// Examples: 5000
 	Threshold *int64 `json:"threshold,omitempty"`
 
+	// UseWithinHours Within how many hours a coupon must be used. While the drop runs, an unused coupon then returns to the stock, and goes to the waitlist first. 0 = no such limit.
+	//
+	// Examples: 24
+	UseWithinHours *int64 `json:"use_within_hours,omitempty"`
+
 	// ValidHours Hours a coupon is valid from claiming; either this or valid_until.
 	//
 	// Examples: 48
@@ -7577,7 +7663,7 @@ type TemplateWish struct {
 	// ValidUntil How long a claimed coupon is valid; either this or valid_hours. The drop ends with it, if that comes before closes_at.
 	ValidUntil *time.Time `json:"valid_until,omitempty"`
 
-	// Waitlist Who gets stock that comes back after the drop sold out: off = the next claim, issue = the next user of the waitlist. Fixed once the drop is published. off if left out.
+	// Waitlist Who gets stock that comes back after the drop sold out: off = the next claim, issue = the next user of the waitlist, offer = the same, who must accept it within accept_minutes. Fixed once the drop is published. off if left out.
 	Waitlist *TemplateWishWaitlist `json:"waitlist,omitempty"`
 }
 
@@ -7605,10 +7691,15 @@ type TemplateWishOpeningMode string
 // Examples: off
 type TemplateWishProtection string
 
+// TemplateWishRefundTo Who has a coupon after its order was refunded: its user, or the stock. user if left out.
+//
+// Examples: user
+type TemplateWishRefundTo string
+
 // TemplateWishTarget The purchases that the coupon is valid for. shop if left out.
 type TemplateWishTarget string
 
-// TemplateWishWaitlist Who gets stock that comes back after the drop sold out: off = the next claim, issue = the next user of the waitlist. Fixed once the drop is published. off if left out.
+// TemplateWishWaitlist Who gets stock that comes back after the drop sold out: off = the next claim, issue = the next user of the waitlist, offer = the same, who must accept it within accept_minutes. Fixed once the drop is published. off if left out.
 type TemplateWishWaitlist string
 
 // TestSent defines model for TestSent.
@@ -7679,6 +7770,11 @@ type VersionTestWinner string
 
 // Wait defines model for Wait.
 type Wait struct {
+	// AcceptUntil Until when the user can accept a coupon, with POST /waitlist/{template_id}/accept; absent if there is none to accept.
+	//
+	// Examples: 2027-01-01T12:30:03Z
+	AcceptUntil *time.Time `json:"accept_until,omitempty"`
+
 	// Ahead While waiting, when the place is read: roughly how many users are before.
 	//
 	// Examples: under_100
@@ -7707,12 +7803,20 @@ type Wait struct {
 	// JoinedAt Examples: 2027-01-01T12:00:03Z
 	JoinedAt time.Time `json:"joined_at"`
 
-	// Reason Why the user was skipped: limit_reached, taken_back (a coupon of the drop was taken from the user), user_erased, or ended.
+	// Lapses Offers that the user did not accept in time. After the first the user waits behind all others.
+	//
+	// Examples: 1
+	Lapses *int64 `json:"lapses,omitempty"`
+
+	// Reason Why the user was skipped: limit_reached, taken_back (a coupon of the drop was taken from the user), struck (the user's entry of the draw was), user_erased, or ended.
 	//
 	// Examples: ended
 	Reason *string `json:"reason,omitempty"`
 
-	// State filled: the coupon is the user's. left: the user left; joining again puts the user at the end. skipped: it was the user's turn, and reason says why there was no coupon.
+	// Shared With accept_until: all users who wait can accept the coupons that are left, and the first of them get one. So it is in the last hour of a drop.
+	Shared *bool `json:"shared,omitempty"`
+
+	// State offered: a coupon is kept for the user until accept_until. filled: the coupon is the user's. lapsed: the user did not accept two offers in time, and gets no further one. left: the user left; joining again puts the user at the end. skipped: it was the user's turn, and reason says why there was no coupon.
 	//
 	// Examples: waiting
 	State WaitState `json:"state"`
@@ -7731,7 +7835,7 @@ type WaitAhead string
 // Examples: some
 type WaitChance string
 
-// WaitState filled: the coupon is the user's. left: the user left; joining again puts the user at the end. skipped: it was the user's turn, and reason says why there was no coupon.
+// WaitState offered: a coupon is kept for the user until accept_until. filled: the coupon is the user's. lapsed: the user did not accept two offers in time, and gets no further one. left: the user left; joining again puts the user at the end. skipped: it was the user's turn, and reason says why there was no coupon.
 //
 // Examples: waiting
 type WaitState string
@@ -7751,7 +7855,7 @@ type WaitSheet struct {
 	// Joined Examples: 2214
 	Joined int64 `json:"joined"`
 
-	// Lapsed Did not accept an offer; 0, since coupons need not be accepted.
+	// Lapsed Did not accept two offers in time.
 	//
 	// Examples: 0
 	Lapsed int64 `json:"lapsed"`
@@ -7766,7 +7870,9 @@ type WaitSheet struct {
 	// Examples: 11
 	Skipped int64 `json:"skipped"`
 
-	// Waiting Examples: 1830
+	// Waiting With those to whom a coupon is offered now.
+	//
+	// Examples: 1830
 	Waiting int64 `json:"waiting"`
 }
 
@@ -8020,15 +8126,6 @@ type WorkerRoles struct {
 
 	// Gate Examples: 2
 	Gate int64 `json:"gate"`
-}
-
-// EnterAccessCodeParams defines parameters for EnterAccessCode.
-type EnterAccessCodeParams struct {
-	// XUserID With a service key that has the scope act-as-user: the user the request is about.
-	XUserID *string `json:"X-User-ID,omitempty"`
-
-	// IdempotencyKey Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true.
-	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
 // ListCampaignsParams defines parameters for ListCampaigns.
@@ -8946,8 +9043,14 @@ type JoinWaitlistParams struct {
 	XUserID *string `json:"X-User-ID,omitempty"`
 }
 
-// EnterAccessCodeJSONRequestBody defines body for EnterAccessCode for application/json ContentType.
-type EnterAccessCodeJSONRequestBody = AccessWish
+// AcceptOfferParams defines parameters for AcceptOffer.
+type AcceptOfferParams struct {
+	// XUserID With a service key that has the scope act-as-user: the user the request is about.
+	XUserID *string `json:"X-User-ID,omitempty"`
+
+	// IdempotencyKey Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true.
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
 
 // CreateCampaignJSONRequestBody defines body for CreateCampaign for application/json ContentType.
 type CreateCampaignJSONRequestBody = CampaignWish
@@ -9704,24 +9807,6 @@ func WithRequestEditorFn(fn RequestEditorFn) ClientOption {
 
 // The interface specification for the client above.
 type ClientInterface interface {
-
-	// EnterAccessCodeWithBody Enter the access code of a drop
-	//
-	// The code belongs to the first user who enters it, and opens the drop's door for access codes to that user. It can be entered before the drop opens, and again: a repetition changes nothing. GET /templates/{id} then names the user's door. After ten codes in a minute that are not valid, the user is answered rate_limited for a while.
-	//
-	// Takes any type of body and a specified content type.
-	//
-	// Corresponds with POST /access-codes (the `EnterAccessCode` operationId).
-	EnterAccessCodeWithBody(ctx context.Context, params *EnterAccessCodeParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
-
-	// EnterAccessCode Enter the access code of a drop
-	//
-	// The code belongs to the first user who enters it, and opens the drop's door for access codes to that user. It can be entered before the drop opens, and again: a repetition changes nothing. GET /templates/{id} then names the user's door. After ten codes in a minute that are not valid, the user is answered rate_limited for a while.
-	//
-	// Takes a body of the `application/json` content type.
-	//
-	// Corresponds with POST /access-codes (the `EnterAccessCode` operationId).
-	EnterAccessCode(ctx context.Context, params *EnterAccessCodeParams, body EnterAccessCodeJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ListBudgets List budgets
 	//
@@ -11332,7 +11417,7 @@ type ClientInterface interface {
 
 	// LeaveWaitlist Leave the waitlist of a drop
 	//
-	// A repetition changes nothing, and neither does leaving after a coupon was given.
+	// A repetition changes nothing, and neither does leaving after a coupon was given. A coupon that is offered goes to the next user.
 	//
 	// Corresponds with DELETE /waitlist/{template_id} (the `LeaveWaitlist` operationId).
 	LeaveWaitlist(ctx context.Context, templateId string, params *LeaveWaitlistParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -11344,48 +11429,17 @@ type ClientInterface interface {
 
 	// JoinWaitlist Join the waitlist of a drop
 	//
-	// For a drop that is sold out and has a waitlist: the refusal of a claim then says `"waitlist":"open"`. Stock that comes back is given to the users who wait, in the order of joining, and each is told. The answer comes after the place is stored durably; a repetition changes nothing.
+	// For a drop that is sold out and has a waitlist: the refusal of a claim then says `"waitlist":"open"`. Stock that comes back is given or offered to the users who wait, in the order of joining, and each is told. The answer comes after the place is stored durably; a repetition changes nothing.
 	//
 	// Corresponds with PUT /waitlist/{template_id} (the `JoinWaitlist` operationId).
 	JoinWaitlist(ctx context.Context, templateId string, params *JoinWaitlistParams, reqEditors ...RequestEditorFn) (*http.Response, error)
-}
 
-// EnterAccessCodeWithBody Enter the access code of a drop
-//
-// The code belongs to the first user who enters it, and opens the drop's door for access codes to that user. It can be entered before the drop opens, and again: a repetition changes nothing. GET /templates/{id} then names the user's door. After ten codes in a minute that are not valid, the user is answered rate_limited for a while.
-//
-// Takes any type of body and a specified content type.
-//
-// Corresponds with POST /access-codes (the `EnterAccessCode` operationId).
-func (c *Client) EnterAccessCodeWithBody(ctx context.Context, params *EnterAccessCodeParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewEnterAccessCodeRequestWithBody(c.Server, params, contentType, body)
-	if err != nil {
-		return nil, err
-	}
-	req = req.WithContext(ctx)
-	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
-		return nil, err
-	}
-	return c.Client.Do(req)
-}
-
-// EnterAccessCode Enter the access code of a drop
-//
-// The code belongs to the first user who enters it, and opens the drop's door for access codes to that user. It can be entered before the drop opens, and again: a repetition changes nothing. GET /templates/{id} then names the user's door. After ten codes in a minute that are not valid, the user is answered rate_limited for a while.
-//
-// Takes a body of the `application/json` content type.
-//
-// Corresponds with POST /access-codes (the `EnterAccessCode` operationId).
-func (c *Client) EnterAccessCode(ctx context.Context, params *EnterAccessCodeParams, body EnterAccessCodeJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewEnterAccessCodeRequest(c.Server, params, body)
-	if err != nil {
-		return nil, err
-	}
-	req = req.WithContext(ctx)
-	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
-		return nil, err
-	}
-	return c.Client.Do(req)
+	// AcceptOffer Accept a coupon of the waitlist
+	//
+	// For a drop with `"waitlist":"offer"`, while the place has an `accept_until`. The answer comes after the coupon is stored durably; a repetition returns the same coupon.
+	//
+	// Corresponds with POST /waitlist/{template_id}/accept (the `AcceptOffer` operationId).
+	AcceptOffer(ctx context.Context, templateId string, params *AcceptOfferParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 }
 
 // ListBudgets List budgets
@@ -15107,7 +15161,7 @@ func (c *Client) GetOpeningCalendar(ctx context.Context, id string, params *GetO
 
 // LeaveWaitlist Leave the waitlist of a drop
 //
-// A repetition changes nothing, and neither does leaving after a coupon was given.
+// A repetition changes nothing, and neither does leaving after a coupon was given. A coupon that is offered goes to the next user.
 //
 // Corresponds with DELETE /waitlist/{template_id} (the `LeaveWaitlist` operationId).
 func (c *Client) LeaveWaitlist(ctx context.Context, templateId string, params *LeaveWaitlistParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -15139,7 +15193,7 @@ func (c *Client) GetWait(ctx context.Context, templateId string, params *GetWait
 
 // JoinWaitlist Join the waitlist of a drop
 //
-// For a drop that is sold out and has a waitlist: the refusal of a claim then says `"waitlist":"open"`. Stock that comes back is given to the users who wait, in the order of joining, and each is told. The answer comes after the place is stored durably; a repetition changes nothing.
+// For a drop that is sold out and has a waitlist: the refusal of a claim then says `"waitlist":"open"`. Stock that comes back is given or offered to the users who wait, in the order of joining, and each is told. The answer comes after the place is stored durably; a repetition changes nothing.
 //
 // Corresponds with PUT /waitlist/{template_id} (the `JoinWaitlist` operationId).
 func (c *Client) JoinWaitlist(ctx context.Context, templateId string, params *JoinWaitlistParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -15154,70 +15208,21 @@ func (c *Client) JoinWaitlist(ctx context.Context, templateId string, params *Jo
 	return c.Client.Do(req)
 }
 
-// NewEnterAccessCodeRequest calls the generic EnterAccessCode builder with application/json body
-func NewEnterAccessCodeRequest(server string, params *EnterAccessCodeParams, body EnterAccessCodeJSONRequestBody) (*http.Request, error) {
-	var bodyReader io.Reader
-	buf, err := json.Marshal(body)
+// AcceptOffer Accept a coupon of the waitlist
+//
+// For a drop with `"waitlist":"offer"`, while the place has an `accept_until`. The answer comes after the coupon is stored durably; a repetition returns the same coupon.
+//
+// Corresponds with POST /waitlist/{template_id}/accept (the `AcceptOffer` operationId).
+func (c *Client) AcceptOffer(ctx context.Context, templateId string, params *AcceptOfferParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAcceptOfferRequest(c.Server, templateId, params)
 	if err != nil {
 		return nil, err
 	}
-	bodyReader = bytes.NewReader(buf)
-	return NewEnterAccessCodeRequestWithBody(server, params, "application/json", bodyReader)
-}
-
-// NewEnterAccessCodeRequestWithBody constructs an http.Request for the EnterAccessCode method, with any body, and a specified content type
-func NewEnterAccessCodeRequestWithBody(server string, params *EnterAccessCodeParams, contentType string, body io.Reader) (*http.Request, error) {
-	var err error
-
-	serverURL, err := url.Parse(server)
-	if err != nil {
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
 		return nil, err
 	}
-
-	operationPath := fmt.Sprintf("/access-codes")
-	if operationPath[0] == '/' {
-		operationPath = "." + operationPath
-	}
-
-	queryURL, err := serverURL.Parse(operationPath)
-	if err != nil {
-		return nil, err
-	}
-
-	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
-	if err != nil {
-		return nil, err
-	}
-
-	req.Header.Add("Content-Type", contentType)
-
-	if params != nil {
-
-		if params.XUserID != nil {
-			var headerParam0 string
-
-			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-User-ID", *params.XUserID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
-			if err != nil {
-				return nil, err
-			}
-
-			req.Header.Set("X-User-ID", headerParam0)
-		}
-
-		if params.IdempotencyKey != nil {
-			var headerParam1 string
-
-			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
-			if err != nil {
-				return nil, err
-			}
-
-			req.Header.Set("Idempotency-Key", headerParam1)
-		}
-
-	}
-
-	return req, nil
+	return c.Client.Do(req)
 }
 
 // NewListBudgetsRequest constructs an http.Request for the ListBudgets method
@@ -23988,6 +23993,66 @@ func NewJoinWaitlistRequest(server string, templateId string, params *JoinWaitli
 	return req, nil
 }
 
+// NewAcceptOfferRequest constructs an http.Request for the AcceptOffer method
+func NewAcceptOfferRequest(server string, templateId string, params *AcceptOfferParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "template_id", templateId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/waitlist/%s/accept", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XUserID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-User-ID", *params.XUserID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-User-ID", headerParam0)
+		}
+
+		if params.IdempotencyKey != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam1)
+		}
+
+	}
+
+	return req, nil
+}
+
 func (c *Client) applyEditors(ctx context.Context, req *http.Request, additionalEditors []RequestEditorFn) error {
 	for _, r := range c.RequestEditors {
 		if err := r(ctx, req); err != nil {
@@ -24031,24 +24096,6 @@ func WithBaseURL(baseURL string) ClientOption {
 
 // ClientWithResponsesInterface is the interface specification for the client with responses above.
 type ClientWithResponsesInterface interface {
-
-	// EnterAccessCodeWithBodyWithResponse Enter the access code of a drop
-	//
-	// The code belongs to the first user who enters it, and opens the drop's door for access codes to that user. It can be entered before the drop opens, and again: a repetition changes nothing. GET /templates/{id} then names the user's door. After ten codes in a minute that are not valid, the user is answered rate_limited for a while.
-	//
-	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
-	//
-	// Corresponds with POST /access-codes (the `EnterAccessCode` operationId).
-	EnterAccessCodeWithBodyWithResponse(ctx context.Context, params *EnterAccessCodeParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*EnterAccessCodeResponse, error)
-
-	// EnterAccessCodeWithResponse Enter the access code of a drop
-	//
-	// The code belongs to the first user who enters it, and opens the drop's door for access codes to that user. It can be entered before the drop opens, and again: a repetition changes nothing. GET /templates/{id} then names the user's door. After ten codes in a minute that are not valid, the user is answered rate_limited for a while.
-	//
-	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
-	//
-	// Corresponds with POST /access-codes (the `EnterAccessCode` operationId).
-	EnterAccessCodeWithResponse(ctx context.Context, params *EnterAccessCodeParams, body EnterAccessCodeJSONRequestBody, reqEditors ...RequestEditorFn) (*EnterAccessCodeResponse, error)
 
 	// ListBudgetsWithResponse List budgets
 	//
@@ -25827,7 +25874,7 @@ type ClientWithResponsesInterface interface {
 
 	// LeaveWaitlistWithResponse Leave the waitlist of a drop
 	//
-	// A repetition changes nothing, and neither does leaving after a coupon was given.
+	// A repetition changes nothing, and neither does leaving after a coupon was given. A coupon that is offered goes to the next user.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -25843,46 +25890,21 @@ type ClientWithResponsesInterface interface {
 
 	// JoinWaitlistWithResponse Join the waitlist of a drop
 	//
-	// For a drop that is sold out and has a waitlist: the refusal of a claim then says `"waitlist":"open"`. Stock that comes back is given to the users who wait, in the order of joining, and each is told. The answer comes after the place is stored durably; a repetition changes nothing.
+	// For a drop that is sold out and has a waitlist: the refusal of a claim then says `"waitlist":"open"`. Stock that comes back is given or offered to the users who wait, in the order of joining, and each is told. The answer comes after the place is stored durably; a repetition changes nothing.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PUT /waitlist/{template_id} (the `JoinWaitlist` operationId).
 	JoinWaitlistWithResponse(ctx context.Context, templateId string, params *JoinWaitlistParams, reqEditors ...RequestEditorFn) (*JoinWaitlistResponse, error)
-}
 
-type EnterAccessCodeResponse struct {
-	Body         []byte
-	HTTPResponse *http.Response
-}
-
-// GetBody returns the raw response body bytes
-func (r EnterAccessCodeResponse) GetBody() []byte {
-	return r.Body
-}
-
-// Status returns HTTPResponse.Status
-func (r EnterAccessCodeResponse) Status() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Status
-	}
-	return http.StatusText(0)
-}
-
-// StatusCode returns HTTPResponse.StatusCode
-func (r EnterAccessCodeResponse) StatusCode() int {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.StatusCode
-	}
-	return 0
-}
-
-// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
-func (r EnterAccessCodeResponse) ContentType() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Header.Get("Content-Type")
-	}
-	return ""
+	// AcceptOfferWithResponse Accept a coupon of the waitlist
+	//
+	// For a drop with `"waitlist":"offer"`, while the place has an `accept_until`. The answer comes after the coupon is stored durably; a repetition returns the same coupon.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /waitlist/{template_id}/accept (the `AcceptOffer` operationId).
+	AcceptOfferWithResponse(ctx context.Context, templateId string, params *AcceptOfferParams, reqEditors ...RequestEditorFn) (*AcceptOfferResponse, error)
 }
 
 type ListBudgetsResponse struct {
@@ -31984,34 +32006,45 @@ func (r JoinWaitlistResponse) ContentType() string {
 	return ""
 }
 
-// EnterAccessCodeWithBodyWithResponse Enter the access code of a drop
-//
-// The code belongs to the first user who enters it, and opens the drop's door for access codes to that user. It can be entered before the drop opens, and again: a repetition changes nothing. GET /templates/{id} then names the user's door. After ten codes in a minute that are not valid, the user is answered rate_limited for a while.
-//
-// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
-//
-// Corresponds with POST /access-codes (the `EnterAccessCode` operationId).
-func (c *ClientWithResponses) EnterAccessCodeWithBodyWithResponse(ctx context.Context, params *EnterAccessCodeParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*EnterAccessCodeResponse, error) {
-	rsp, err := c.EnterAccessCodeWithBody(ctx, params, contentType, body, reqEditors...)
-	if err != nil {
-		return nil, err
-	}
-	return ParseEnterAccessCodeResponse(rsp)
+type AcceptOfferResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Wait
 }
 
-// EnterAccessCodeWithResponse Enter the access code of a drop
-//
-// The code belongs to the first user who enters it, and opens the drop's door for access codes to that user. It can be entered before the drop opens, and again: a repetition changes nothing. GET /templates/{id} then names the user's door. After ten codes in a minute that are not valid, the user is answered rate_limited for a while.
-//
-// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
-//
-// Corresponds with POST /access-codes (the `EnterAccessCode` operationId).
-func (c *ClientWithResponses) EnterAccessCodeWithResponse(ctx context.Context, params *EnterAccessCodeParams, body EnterAccessCodeJSONRequestBody, reqEditors ...RequestEditorFn) (*EnterAccessCodeResponse, error) {
-	rsp, err := c.EnterAccessCode(ctx, params, body, reqEditors...)
-	if err != nil {
-		return nil, err
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r AcceptOfferResponse) GetJSON200() *Wait {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r AcceptOfferResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r AcceptOfferResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
 	}
-	return ParseEnterAccessCodeResponse(rsp)
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r AcceptOfferResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r AcceptOfferResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
 }
 
 // ListBudgetsWithResponse List budgets
@@ -35057,7 +35090,7 @@ func (c *ClientWithResponses) GetOpeningCalendarWithResponse(ctx context.Context
 
 // LeaveWaitlistWithResponse Leave the waitlist of a drop
 //
-// A repetition changes nothing, and neither does leaving after a coupon was given.
+// A repetition changes nothing, and neither does leaving after a coupon was given. A coupon that is offered goes to the next user.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -35085,7 +35118,7 @@ func (c *ClientWithResponses) GetWaitWithResponse(ctx context.Context, templateI
 
 // JoinWaitlistWithResponse Join the waitlist of a drop
 //
-// For a drop that is sold out and has a waitlist: the refusal of a claim then says `"waitlist":"open"`. Stock that comes back is given to the users who wait, in the order of joining, and each is told. The answer comes after the place is stored durably; a repetition changes nothing.
+// For a drop that is sold out and has a waitlist: the refusal of a claim then says `"waitlist":"open"`. Stock that comes back is given or offered to the users who wait, in the order of joining, and each is told. The answer comes after the place is stored durably; a repetition changes nothing.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -35098,20 +35131,19 @@ func (c *ClientWithResponses) JoinWaitlistWithResponse(ctx context.Context, temp
 	return ParseJoinWaitlistResponse(rsp)
 }
 
-// ParseEnterAccessCodeResponse parses an HTTP response from a EnterAccessCodeWithResponse call
-func ParseEnterAccessCodeResponse(rsp *http.Response) (*EnterAccessCodeResponse, error) {
-	bodyBytes, err := io.ReadAll(rsp.Body)
-	defer func() { _ = rsp.Body.Close() }()
+// AcceptOfferWithResponse Accept a coupon of the waitlist
+//
+// For a drop with `"waitlist":"offer"`, while the place has an `accept_until`. The answer comes after the coupon is stored durably; a repetition returns the same coupon.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /waitlist/{template_id}/accept (the `AcceptOffer` operationId).
+func (c *ClientWithResponses) AcceptOfferWithResponse(ctx context.Context, templateId string, params *AcceptOfferParams, reqEditors ...RequestEditorFn) (*AcceptOfferResponse, error) {
+	rsp, err := c.AcceptOffer(ctx, templateId, params, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
-
-	response := &EnterAccessCodeResponse{
-		Body:         bodyBytes,
-		HTTPResponse: rsp,
-	}
-
-	return response, nil
+	return ParseAcceptOfferResponse(rsp)
 }
 
 // ParseListBudgetsResponse parses an HTTP response from a ListBudgetsWithResponse call
@@ -38849,6 +38881,32 @@ func ParseJoinWaitlistResponse(rsp *http.Response) (*JoinWaitlistResponse, error
 			return nil, err
 		}
 		response.JSON201 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseAcceptOfferResponse parses an HTTP response from a AcceptOfferWithResponse call
+func ParseAcceptOfferResponse(rsp *http.Response) (*AcceptOfferResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &AcceptOfferResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Wait
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
 
 	}
 

@@ -18,7 +18,7 @@ const (
 // the stock, which a worker gives to the first of the users who wait.
 func (c *Client) AddSoldOut(ctx context.Context, now time.Time) error {
 	d, err := c.publish(ctx, coupon{Name: "紫砂壶 8 折 · Clay teapots, 20 % off", Kind: "percent_off", PercentOff: 20, MaxOff: 8000,
-		OpensAt: now.Add(2 * time.Second).Truncate(time.Second), Open: 5 * 24 * time.Hour, Stock: soldOutStock, Waitlist: "issue"})
+		OpensAt: now.Add(5 * time.Second).Truncate(time.Second), Open: 5 * 24 * time.Hour, Stock: soldOutStock, Waitlist: "issue"})
 	if err != nil {
 		return err
 	}
