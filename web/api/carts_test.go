@@ -107,7 +107,11 @@ func testCartOrders(t *testing.T) {
 	expecting["expect_discount"] = 1
 	r.want(r.call(till, "POST", "/orders/A-2/lock", expecting), 409, "cart_changed")
 	r.want(r.call(till, "POST", "/orders/A-9/confirm", nil), 404, "order_not_found")
-	r.want(r.call(till, "POST", "/orders/A%201/confirm", nil), 422, "invalid_request")
+	for _, path := range []string{"/orders/A%201/confirm", "/orders/A%2F1/release", "/orders/A%251/refund"} {
+		if bad := r.want(r.call(till, "POST", path, nil), 422, "invalid_request"); bad.at("errors.0.location") != "path.order" {
+			t.Errorf("%s: %s", path, bad.Body)
+		}
+	}
 	r.want(r.call(till, "POST", "/orders/A-1/confirm", map[string]any{"revision": 7}), 409, "cart_changed")
 	for range 2 {
 		if used := r.want(r.call(till, "POST", "/orders/A-1/confirm", nil), 200, ""); used.at("state") != "confirmed" || used.at("coupons.0.state") != "used" {

@@ -4,9 +4,11 @@ import (
 	"context"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"dropbell/domain/cart"
+	"dropbell/domain/coupon"
 	"dropbell/domain/money"
 	"dropbell/web/api/pipeline"
 )
@@ -79,7 +81,15 @@ type RefundAnswer struct {
 
 // orderPath is the address of an order.
 type orderPath struct {
-	Order string `path:"order" maxLength:"64" doc:"Your id of the order: 1 to 64 bytes without spaces." example:"A-1001"`
+	Order string `path:"order" maxLength:"64" doc:"Your id of the order: 1 to 64 bytes without spaces, / and %." example:"A-1001"`
+}
+
+// check returns an error unless the path names an order.
+func (p orderPath) check() error {
+	if coupon.CheckOrderID(p.Order) != nil || strings.ContainsAny(p.Order, "/%") {
+		return pipeline.Refused("path.order", "must be 1 to %d bytes without spaces, control characters, / and %%", coupon.MaxOrderID)
+	}
+	return nil
 }
 
 type orderAnswer struct{ Body CouponOrder }
@@ -109,7 +119,7 @@ func (h *handlers) lockOrder(ctx context.Context, in *struct {
 	owner, err := ownerOf(ctx, b.UserID)
 	c, bad := CartOrder{b.ShopNumber, b.Currency, b.Lines}.cart("body.")
 	w := cart.Wish{OrderID: in.Order, UserID: owner, Cart: c, Revision: b.Revision}
-	err = pipeline.Merge(err, bad)
+	err = pipeline.Merge(in.check(), err, bad)
 	for i, text := range b.Coupons {
 		id, bad := pipeline.ParseID("body.coupons["+strconv.Itoa(i)+"]", text)
 		w.Coupons, err = append(w.Coupons, id), pipeline.Merge(err, bad)
@@ -127,6 +137,9 @@ func (h *handlers) confirmOrder(ctx context.Context, in *struct {
 	orderPath
 	Body *OrderConfirm
 }) (*orderAnswer, error) {
+	if err := in.check(); err != nil {
+		return nil, err
+	}
 	var revision int64
 	if in.Body != nil {
 		revision = in.Body.Revision
@@ -135,6 +148,9 @@ func (h *handlers) confirmOrder(ctx context.Context, in *struct {
 }
 
 func (h *handlers) releaseOrder(ctx context.Context, in *orderPath) (*orderAnswer, error) {
+	if err := in.check(); err != nil {
+		return nil, err
+	}
 	return answerOrder(h.CartOrders.Release(ctx, signature(ctx), pipeline.UserOf(ctx), in.Order))
 }
 
@@ -142,6 +158,9 @@ func (h *handlers) refundOrder(ctx context.Context, in *struct {
 	orderPath
 	Body *OrderRefund
 }) (*struct{ Body RefundAnswer }, error) {
+	if err := in.check(); err != nil {
+		return nil, err
+	}
 	r := cart.Return{}
 	if in.Body != nil {
 		r.ID, r.To = in.Body.RefundID, cart.RefundTo(in.Body.RefundTo)
