@@ -39,6 +39,6 @@ alter table draw_chunks add column root bytea check (length(root) = 32);
 -- Messages to users who won, and to users who did not.
 alter table message_versions drop constraint message_versions_kind_check;
 alter table message_versions add constraint message_versions_kind_check
-    check (kind in ('reminder', 'correction', 'cancelled', 'notice', 'waitlist', 'won', 'lost', 'names', 'settings', 'picture')) not valid;
+    check (kind in ('reminder', 'correction', 'cancelled', 'notice', 'waitlist', 'offer', 'won', 'lost', 'names', 'settings', 'picture')) not valid;
 alter table announcements drop constraint announcements_kind_check;
-alter table announcements add constraint announcements_kind_check check (kind in ('correction', 'cancelled', 'waitlist', 'won', 'lost')) not valid;
+alter table announcements add constraint announcements_kind_check check (kind in ('correction', 'cancelled', 'waitlist', 'offer', 'won', 'lost')) not valid;
