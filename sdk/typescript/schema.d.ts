@@ -4,6 +4,26 @@
  */
 
 export interface paths {
+    "/access-codes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Enter the access code of a drop
+         * @description The code belongs to the first user who enters it, and opens the drop's door for access codes to that user. It can be entered before the drop opens, and again: a repetition changes nothing. GET /templates/{id} then names the user's door. After ten codes in a minute that are not valid, the user is answered rate_limited for a while.
+         */
+        post: operations["enter-access-code"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/admin/budgets": {
         parameters: {
             query?: never;
@@ -714,7 +734,7 @@ export interface paths {
         };
         /**
          * Show what shops earned
-         * @description Orders that used coupons over the last days, and over as many days before.
+         * @description Orders that used coupons over the last days, and over as many days before, and what text messages cost.
          */
         get: operations["shop-money"];
         put?: never;
@@ -1777,6 +1797,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/coupons/qualify": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Which coupons an order can use, and which together are best
+         * @description Stores nothing and holds nothing. Coupons for products take effect first, then amounts off, then percentages of what is left; a threshold looks at the part that is not discounted yet. An order uses at most 5 coupons, whose drops must name each other's stack_group.
+         */
+        post: operations["qualify-coupons"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/coupons/{id}": {
         parameters: {
             query?: never;
@@ -1998,6 +2038,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/draws/{id}/acceptance": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Accept a coupon won in a draw
+         * @description For a draw with accept_hours. The answer comes after the acceptance is stored durably; a repetition gets the same answer. A coupon that is not accepted in time goes to the next ticket.
+         */
+        post: operations["accept-draw"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/draws/{id}/card": {
         parameters: {
             query?: never;
@@ -2157,6 +2217,86 @@ export interface paths {
          * @description Optional. Orders with coupons are known from the coupons' locks; report all orders, so that reports can compare orders with and without coupons, and users who were reminded with users who were held out. Repeating it changes nothing but raises refunded.
          */
         post: operations["report-order"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/orders/{order}/confirm": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Use the coupons that the order holds
+         * @description All of them or none. Repeating it changes nothing.
+         */
+        post: operations["confirm-order"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/orders/{order}/lock": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Lock several coupons for an order
+         * @description All of them or none. A changed cart is the same order with a higher revision: coupons that it no longer uses are released, and cannot come back to this order. Order ids are unique within the installation; begin them with the shop's number if shops number their orders alike. Repeating it changes nothing.
+         */
+        post: operations["lock-order"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/orders/{order}/refund": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Return lines of an order, and its coupons with their last line
+         * @description Answers what to pay back. A line's share of the discount is not paid back; a drop with the refund_rule recompute also takes back the discount of the lines that stay, if they are below its threshold. Repeating it changes nothing.
+         */
+        post: operations["refund-order"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/orders/{order}/release": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Give the coupons of the order back
+         * @description Works before the lock too, which then fails. A confirmed order is refused: refund it. Repeating it changes nothing.
+         */
+        post: operations["release-order"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2476,6 +2616,18 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        AccessWish: {
+            /**
+             * @description As it was typed: case, dashes and spaces do not matter.
+             * @example 1XBE-VF78-VYKW-JAGH
+             */
+            code: string;
+            /**
+             * @description The drop.
+             * @example 1
+             */
+            template_id: string;
+        };
         Account: {
             /** Format: int64 */
             dead: number;
@@ -2659,6 +2811,30 @@ export interface components {
              * @description Users in more than one batch.
              */
             twice: number;
+        };
+        BestCoupons: {
+            /**
+             * @description The ids in the order in which the coupons take effect; empty = no coupon can be used.
+             * @example [
+             *       "1"
+             *     ]
+             */
+            coupons: string[];
+            /**
+             * Format: int64
+             * @description Of all of them together, in minor units. Send it as expect_discount of the lock.
+             * @example 1000
+             */
+            discount: number;
+            /**
+             * @description false = there were too many coupons to try all combinations; the best that was found.
+             * @example true
+             */
+            exact: boolean;
+            /** @description The discount by line, without lines that have none; adds up to discount. */
+            lines: components["schemas"]["LineShare"][];
+            /** @description What each coupon takes off within the combination. */
+            uses: components["schemas"]["UsableCoupon"][];
         };
         Browser: {
             /**
@@ -3367,6 +3543,8 @@ export interface components {
             looks: components["schemas"]["CampaignLook"][];
             /** @description What recipients did over time, as of counted_to; spans without anything are absent. */
             series: components["schemas"]["CampaignPoint"][];
+            /** @description What the campaign's text messages cost, by currency, as of now; empty for other channels, and without SMS_PRICES and a budget. */
+            sms: components["schemas"]["SMSCost"][];
             /**
              * Format: date-time
              * @description Later actions do not count; null until the campaign has ended.
@@ -3539,6 +3717,52 @@ export interface components {
              * @description The instant to which the load counts.
              */
             until: string;
+        };
+        CardDoor: {
+            /** @example Members */
+            name: string;
+            /**
+             * Format: int64
+             * @description How many chances an entry of the group has.
+             * @example 3
+             */
+            weight: number;
+        };
+        CartLine: {
+            /**
+             * Format: int64
+             * @description The price of the whole line before discounts, in minor units.
+             * @example 3000
+             */
+            amount: number;
+            /**
+             * @description Names the line within the order: 1 to 64 bytes without spaces.
+             * @example 1
+             */
+            id: string;
+            /**
+             * @description As templates name it. Without it no coupon for one product applies to the line.
+             * @example tea
+             */
+            product?: string;
+            /**
+             * Format: int64
+             * @example 2
+             */
+            quantity: number;
+        };
+        CartOrder: {
+            /**
+             * @description ISO 4217.
+             * @example CNY
+             */
+            currency: string;
+            lines: components["schemas"]["CartLine"][];
+            /**
+             * @description If given, coupons of other shops cannot be used.
+             * @example 10
+             */
+            shop_number?: string;
         };
         Cell: {
             /**
@@ -3720,6 +3944,11 @@ export interface components {
             ways?: ("puzzle" | "token" | "attested" | "phone_code")[];
         };
         ClaimWish: {
+            /**
+             * @description For a drop that answers code_needed: the user's access code, which is entered before the claim is decided. Apps enter it with POST /access-codes before the opening.
+             * @example 1XBE-VF78-VYKW-JAGH
+             */
+            access_code?: string;
             /** @description For a protected drop: the pass from POST /passes/{template_id}. */
             pass?: string;
             /**
@@ -3862,6 +4091,47 @@ export interface components {
             coupons: components["schemas"]["OwnedCoupon"][];
             /** @description Pass as before to get the next page; absent on the last one. */
             next?: string;
+        };
+        CouponOrder: {
+            /**
+             * Format: int64
+             * @description Before discounts, in minor units.
+             * @example 3800
+             */
+            amount: number;
+            coupons: components["schemas"]["OrderCoupon"][];
+            /** @example CNY */
+            currency?: string;
+            /**
+             * Format: int64
+             * @example 1000
+             */
+            discount: number;
+            lines: components["schemas"]["OrderLine"][];
+            /**
+             * Format: date-time
+             * @description The locks hold at least until then.
+             */
+            locked_until?: string;
+            /** @example A-1001 */
+            order_id: string;
+            /**
+             * Format: int64
+             * @description What all refunds of the order paid back, in minor units.
+             * @example 0
+             */
+            paid_back: number;
+            /**
+             * Format: int64
+             * @example 0
+             */
+            revision: number;
+            /**
+             * @description locked also after the lock has timed out: see the state of the coupons.
+             * @example locked
+             * @enum {string}
+             */
+            state: "locked" | "confirmed" | "released" | "refunded";
         };
         CouponPass: {
             /**
@@ -4160,11 +4430,17 @@ export interface components {
              */
             user_limit?: number;
             /**
-             * @description Who comes through it. A door for all is the last one.
+             * Format: int64
+             * @description In a draw: how many chances an entry through this door has; absent = 1. It is on the card of the draw.
+             * @example 1
+             */
+            weight?: number;
+            /**
+             * @description Who comes through it. A door for all is the last one. codes: users who enter an access code, which POST /admin/templates/{id}/codes makes.
              * @example segment
              * @enum {string}
              */
-            who: "all" | "segment" | "list";
+            who: "all" | "segment" | "list" | "codes";
         };
         DoorPlan: {
             doors: components["schemas"]["Door"][];
@@ -4266,11 +4542,17 @@ export interface components {
              */
             user_limit?: number;
             /**
-             * @description Who comes through it. A door for all is the last one.
+             * Format: int64
+             * @description In a draw: how many chances an entry through this door has; absent = 1. It is on the card of the draw.
+             * @example 1
+             */
+            weight?: number;
+            /**
+             * @description Who comes through it. A door for all is the last one. codes: users who enter an access code, which POST /admin/templates/{id}/codes makes.
              * @example segment
              * @enum {string}
              */
-            who: "all" | "segment" | "list";
+            who: "all" | "segment" | "list" | "codes";
         };
         DoorsWish: {
             /** @description None = all users can claim from the opening on. */
@@ -4281,6 +4563,12 @@ export interface components {
             tests?: components["schemas"]["DoorTestWish"][];
         };
         DrawCard: {
+            /**
+             * Format: int64
+             * @description For how many hours winners may accept their coupon before the next tickets move up; absent = winners get it at once.
+             * @example 48
+             */
+            accept_hours?: number;
             /** @description All versions of the signed card; the last one holds. */
             cards: string[];
             /**
@@ -4289,6 +4577,8 @@ export interface components {
              * @example 2027-01-01T12:00:00Z
              */
             closes_at: string;
+            /** @description The groups of users who can enter, with the weights of their entries; absent = all users, with the weight 1. */
+            doors?: components["schemas"]["CardDoor"][];
             /**
              * Format: int64
              * @description The entries that there are.
@@ -4331,11 +4621,11 @@ export interface components {
              */
             source: "drand" | "local" | "public" | "commit";
             /**
-             * @description open: until entries close. sealed: the list is fixed. drawn: the winners are known. done: they have their coupons.
+             * @description open: until entries close. sealed: the list is fixed. drawn: the winners are known. offered: winners may accept their coupons. done: they have their coupons.
              * @example open
              * @enum {string}
              */
-            state: "open" | "closed" | "sealed" | "drawn" | "done" | "cancelled";
+            state: "open" | "closed" | "sealed" | "drawn" | "offered" | "done" | "cancelled";
             /**
              * Format: int64
              * @description How many tickets win.
@@ -4346,6 +4636,12 @@ export interface components {
             template_id: string;
         };
         DrawEntry: {
+            /**
+             * Format: date-time
+             * @description Of an offered coupon.
+             * @example 2027-01-02T12:01:03Z
+             */
+            accept_until?: string;
             /**
              * @description The coupon of a winner, a moment after the draw.
              * @example 17
@@ -4381,11 +4677,11 @@ export interface components {
              */
             score?: string;
             /**
-             * @description entered: the draw is still to come. waiting: it was made, and the ticket is behind the winners. struck: staff took the entry out; reason says why.
+             * @description entered: the draw is still to come. waiting: it was made, and the ticket is behind the winners. offered: it won, and the coupon is to be accepted before accept_until with POST /draws/{id}/acceptance. lapsed: it was not accepted in time. struck: staff took the entry out; reason says why.
              * @example entered
              * @enum {string}
              */
-            state: "entered" | "waiting" | "won" | "struck";
+            state: "entered" | "waiting" | "offered" | "won" | "lapsed" | "struck";
             /** @example 1 */
             template_id: string;
             /**
@@ -4411,7 +4707,35 @@ export interface components {
             /** @description Two members gave the same figures; the draw is being made. */
             complete: boolean;
         };
+        DrawInclusion: {
+            /**
+             * @description SHA-256 of the user's number as 8 bytes, big endian, and the salt.
+             * @example 5df6…
+             */
+            commitment: string;
+            /** @description The hashes from the leaf to the sealed root, the lowest first: an audit path of RFC 6962. */
+            path: string[];
+            /**
+             * Format: int64
+             * @description The place in the list, from 0.
+             * @example 17
+             */
+            position: number;
+            /** @example 000102030405060708090a0b0c0d0e0f */
+            ticket: string;
+            /**
+             * Format: int64
+             * @example 1
+             */
+            weight: number;
+        };
         DrawProof: {
+            /**
+             * Format: int64
+             * @description For how many hours winners may accept their coupon before the next tickets move up; absent = winners get it at once.
+             * @example 48
+             */
+            accept_hours?: number;
             /** @description All versions of the signed card; the last one holds. */
             cards: string[];
             /**
@@ -4425,17 +4749,27 @@ export interface components {
              * @example 0a31…
              */
             cutoff?: string;
+            /** @description The groups of users who can enter, with the weights of their entries; absent = all users, with the weight 1. */
+            doors?: components["schemas"]["CardDoor"][];
             /**
              * Format: int64
              * @description The entries that there are.
              * @example 4200
              */
             entries: number;
+            /** @description With the parameter ticket. */
+            inclusion?: components["schemas"]["DrawInclusion"];
             /**
              * @description The public key that signs.
              * @example dropbell+1a2b3c4d+AQ…
              */
             key: string;
+            /**
+             * Format: int64
+             * @description How many winners did not accept in time.
+             * @example 0
+             */
+            lapsed?: number;
             /** @description What no check of a draw can prove. */
             not_proved: string;
             /**
@@ -4476,11 +4810,11 @@ export interface components {
              */
             source: "drand" | "local" | "public" | "commit";
             /**
-             * @description open: until entries close. sealed: the list is fixed. drawn: the winners are known. done: they have their coupons.
+             * @description open: until entries close. sealed: the list is fixed. drawn: the winners are known. offered: winners may accept their coupons. done: they have their coupons.
              * @example open
              * @enum {string}
              */
-            state: "open" | "closed" | "sealed" | "drawn" | "done" | "cancelled";
+            state: "open" | "closed" | "sealed" | "drawn" | "offered" | "done" | "cancelled";
             /**
              * Format: int64
              * @description How many tickets win.
@@ -4537,6 +4871,11 @@ export interface components {
             description?: string;
             /** @description With a user's token, for a drop that opens at several times: the user's own door. */
             door?: components["schemas"]["OwnDoor"];
+            /**
+             * @description Groups of users have openings of their own: with a user's token door has that of the user.
+             * @example true
+             */
+            doors?: boolean;
             /** @example 1 */
             id: string;
             /**
@@ -4707,26 +5046,23 @@ export interface components {
              * @example 1495
              */
             revenue_per_reminder: number;
-            /**
-             * Format: int64
-             * @description What they cost by the price list, in millionths of a unit of sms_currency.
-             * @example 13500000
-             */
-            sms_cost_micros: number;
-            /**
-             * @description Absent without a price list.
-             * @example CNY
-             */
-            sms_currency?: string;
-            /**
-             * Format: int64
-             * @example 300
-             */
-            sms_parts: number;
+            /** @description What text messages about the drop cost, by currency. */
+            sms: components["schemas"]["SMSCost"][];
             /** @example 1 */
             template_id: string;
             /** @description Orders of the shop in the same currency without coupons, from the opening until the last coupon expires, or until now. */
             without_coupon: components["schemas"]["WithoutCoupon"];
+        };
+        EntryWish: {
+            /**
+             * @description Over which the user is told of the result; the app's inbox if none is named. The channels of the first request count.
+             * @example [
+             *       "app"
+             *     ]
+             */
+            channels?: string[];
+            /** @description For a protected drop: the pass from POST /passes/{template_id}. */
+            pass?: string;
         };
         Estimate: {
             exact: boolean;
@@ -5305,6 +5641,19 @@ export interface components {
              */
             line: number;
         };
+        LineShare: {
+            /**
+             * Format: int64
+             * @description Minor units.
+             * @example 500
+             */
+            amount: number;
+            /**
+             * @description The id of the line.
+             * @example 1
+             */
+            id: string;
+        };
         ListWish: {
             /** @example Visitors of the fair */
             name: string;
@@ -5404,6 +5753,105 @@ export interface components {
             /** @description The value that was sent there, if it is short and no secret. */
             value?: unknown;
         };
+        OrderConfirm: {
+            /**
+             * Format: int64
+             * @description If given and not 0, it must be the revision that is locked.
+             * @example 1
+             */
+            revision?: number;
+        };
+        OrderCoupon: {
+            /**
+             * @description The coupon's id.
+             * @example 1
+             */
+            coupon: string;
+            /**
+             * Format: int64
+             * @description What the coupon takes off, in minor units.
+             * @example 1000
+             */
+            discount: number;
+            /** @description The discount by line, without lines that have none; adds up to discount. */
+            lines: components["schemas"]["LineShare"][];
+            /**
+             * @example locked
+             * @enum {string}
+             */
+            state: "unused" | "locked" | "used" | "expired" | "refunded" | "revoked" | "suspended";
+        };
+        OrderLine: {
+            /**
+             * Format: int64
+             * @description The price of the whole line before discounts, in minor units.
+             * @example 3000
+             */
+            amount: number;
+            /**
+             * Format: int64
+             * @description What the coupons take off the line, in minor units.
+             * @example 1000
+             */
+            discount: number;
+            /**
+             * @description Names the line within the order: 1 to 64 bytes without spaces.
+             * @example 1
+             */
+            id: string;
+            /**
+             * @description As templates name it. Without it no coupon for one product applies to the line.
+             * @example tea
+             */
+            product?: string;
+            /**
+             * Format: int64
+             * @example 2
+             */
+            quantity: number;
+            /**
+             * Format: int64
+             * @description The part of quantity that came back.
+             * @example 0
+             */
+            returned: number;
+        };
+        OrderLock: {
+            /**
+             * @example [
+             *       "1"
+             *     ]
+             */
+            coupons: string[];
+            /**
+             * @description ISO 4217.
+             * @example CNY
+             */
+            currency: string;
+            /**
+             * Format: int64
+             * @description The discount that the customer saw; with another one the answer is cart_changed.
+             * @example 1000
+             */
+            expect_discount?: number;
+            lines: components["schemas"]["CartLine"][];
+            /**
+             * Format: int64
+             * @description 0 at first; a changed cart of the same order has a higher one.
+             * @example 0
+             */
+            revision?: number;
+            /**
+             * @description If given, coupons of other shops are refused.
+             * @example 10
+             */
+            shop_number?: string;
+            /**
+             * @description The owner of the coupons.
+             * @example 1001
+             */
+            user_id: string;
+        };
         OrderPart: {
             /**
              * Format: int64
@@ -5423,6 +5871,20 @@ export interface components {
              * @example A-1001
              */
             order_id: string;
+        };
+        OrderRefund: {
+            /** @description What comes back; without it, all that is left of the order. */
+            lines?: components["schemas"]["RefundLine"][];
+            /**
+             * @description Your id of this return within the order: 1 to 64 bytes without spaces. Required with lines. A repeated refund is known by it.
+             * @example R-1
+             */
+            refund_id?: string;
+            /**
+             * @description Who gets a coupon whose last line comes back: its holder; the stock of its drop, so that another user can get it; or nobody: it stays used. holder if left out.
+             * @enum {string}
+             */
+            refund_to?: "holder" | "stock" | "nobody";
         };
         OrderReport: {
             /**
@@ -5462,7 +5924,12 @@ export interface components {
         };
         OwnDoor: {
             /**
-             * @description Whether the drop opens for the user at all; if not, the other fields are absent.
+             * @description The drop opens for the user once the user enters an access code, with POST /access-codes.
+             * @example false
+             */
+            code_needed?: boolean;
+            /**
+             * @description Whether the drop opens for the user at all; if not, the fields after code_needed are absent.
              * @example true
              */
             eligible: boolean;
@@ -5488,6 +5955,12 @@ export interface components {
             texts?: {
                 [key: string]: string;
             };
+            /**
+             * Format: int64
+             * @description In a draw: how many chances the user's entry has.
+             * @example 1
+             */
+            weight?: number;
         };
         OwnedCoupon: {
             /** @example 4611686018427387904 */
@@ -5738,7 +6211,7 @@ export interface components {
              * @example already_reserved
              * @enum {string}
              */
-            code: "malformed_json" | "unauthenticated" | "forbidden" | "message_not_found" | "picture_not_found" | "not_found" | "template_not_found" | "code_batch_not_found" | "no_codes" | "claim_not_found" | "campaign_not_found" | "recipient_not_found" | "not_waiting" | "not_reserved" | "rows_removed" | "job_not_found" | "draw_not_found" | "not_entered" | "budget_not_found" | "shop_not_found" | "coupon_not_found" | "wallet_not_configured" | "review_not_found" | "user_not_found" | "erasure_not_found" | "suppression_not_found" | "webhook_not_found" | "delivery_not_found" | "segment_not_found" | "method_not_allowed" | "request_timeout" | "already_reserved" | "already_due" | "drop_opened" | "coupon_not_usable" | "coupon_suspended" | "review_decided" | "review_needs_second" | "review_too_late" | "review_has_appeals" | "coupon_not_suspended" | "already_appealed" | "appeal_answered" | "order_differs" | "report_of_draft" | "code_used" | "not_by_code" | "codes_not_configured" | "passes_not_configured" | "codes_not_ready" | "codes_revoked" | "codes_exhausted" | "code_key_missing" | "template_not_open" | "not_started" | "ended" | "not_eligible" | "door_not_open" | "doors_fixed" | "door_tests" | "entry_struck" | "figures_differ" | "entries_closed" | "sold_out" | "no_waitlist" | "stock_left" | "too_many_waits" | "no_offer" | "offer_lapsed" | "offer_taken" | "limit_reached" | "invalid_transition" | "approval_required" | "approval_lapsed" | "approval_not_asked" | "already_published" | "budget_no_coupons" | "shop_moved" | "budget_short" | "budget_committed" | "stock_below_issued" | "list_incomplete" | "user_erased" | "phone_missing" | "sms_opted_out" | "phone_code_expired" | "list_in_use" | "segment_in_use" | "segment_is_list" | "segment_is_rules" | "too_many_webhooks" | "webhook_repeated" | "webhook_disabled" | "picture_in_use" | "picture_library_full" | "stale_version" | "idempotency_in_progress" | "too_large" | "upload_too_large" | "unsupported_media_type" | "invalid_request" | "pass_required" | "pass_refused" | "code_invalid" | "phone_code_wrong" | "channel_unavailable" | "idempotency_conflict" | "precondition_required" | "rate_limited" | "too_many_codes" | "internal" | "estimate_unavailable" | "pictures_busy" | "picture_store" | "overloaded";
+            code: "malformed_json" | "unauthenticated" | "forbidden" | "message_not_found" | "picture_not_found" | "not_found" | "template_not_found" | "code_batch_not_found" | "no_codes" | "claim_not_found" | "campaign_not_found" | "recipient_not_found" | "not_waiting" | "not_reserved" | "rows_removed" | "job_not_found" | "draw_not_found" | "not_entered" | "ticket_not_found" | "budget_not_found" | "shop_not_found" | "coupon_not_found" | "wallet_not_configured" | "review_not_found" | "user_not_found" | "order_not_found" | "erasure_not_found" | "suppression_not_found" | "webhook_not_found" | "delivery_not_found" | "segment_not_found" | "method_not_allowed" | "request_timeout" | "already_reserved" | "already_due" | "drop_opened" | "coupon_not_usable" | "combination_refused" | "cart_changed" | "coupon_suspended" | "review_decided" | "review_needs_second" | "review_too_late" | "review_has_appeals" | "coupon_not_suspended" | "already_appealed" | "appeal_answered" | "order_differs" | "report_of_draft" | "code_used" | "not_by_code" | "codes_not_configured" | "passes_not_configured" | "codes_not_ready" | "codes_revoked" | "codes_exhausted" | "code_key_missing" | "template_not_open" | "not_started" | "ended" | "not_eligible" | "code_needed" | "door_not_open" | "doors_fixed" | "door_tests" | "entry_struck" | "figures_differ" | "not_won" | "offer_lapsed" | "entries_closed" | "sold_out" | "no_waitlist" | "stock_left" | "too_many_waits" | "no_offer" | "offer_taken" | "limit_reached" | "invalid_transition" | "approval_required" | "approval_lapsed" | "approval_not_asked" | "already_published" | "budget_no_coupons" | "shop_moved" | "budget_short" | "budget_committed" | "stock_below_issued" | "list_incomplete" | "user_erased" | "phone_missing" | "sms_opted_out" | "phone_code_expired" | "list_in_use" | "segment_in_use" | "segment_is_list" | "segment_is_rules" | "too_many_webhooks" | "webhook_repeated" | "webhook_disabled" | "picture_in_use" | "picture_library_full" | "stale_version" | "idempotency_in_progress" | "too_large" | "upload_too_large" | "unsupported_media_type" | "invalid_request" | "pass_required" | "pass_refused" | "code_invalid" | "phone_code_wrong" | "channel_unavailable" | "idempotency_conflict" | "precondition_required" | "rate_limited" | "too_many_codes" | "internal" | "estimate_unavailable" | "pictures_busy" | "picture_store" | "overloaded";
             /**
              * @description The error of this request, in English.
              * @example already reserved: app 10 minutes
@@ -5779,6 +6252,29 @@ export interface components {
             endpoint: string;
             /** @description keys.p256dh of the subscription. */
             p256dh: string;
+        };
+        Qualified: {
+            best: components["schemas"]["BestCoupons"];
+            /** @description The usable coupons that expire within 72 hours, the earliest first. */
+            expires_soon: components["schemas"]["SoonExpiring"][];
+            unusable: components["schemas"]["UnusableCoupon"][];
+            /** @description Each coupon by itself, the largest discount first. */
+            usable: components["schemas"]["UsableCoupon"][];
+        };
+        QualifyWish: {
+            /**
+             * @description The coupons to look at. Without it: the newest 100 unused coupons of the user.
+             * @example [
+             *       "1"
+             *     ]
+             */
+            coupons?: string[];
+            order: components["schemas"]["CartOrder"];
+            /**
+             * @description The owner of the coupons. Not needed with the user's own token or with X-User-ID; if given, both must agree.
+             * @example 1001
+             */
+            user_id?: string;
         };
         QuietHours: {
             /**
@@ -5845,6 +6341,38 @@ export interface components {
              * @example 1XBE-VF78-VYKW-JAGH
              */
             code: string;
+        };
+        RefundAnswer: {
+            /**
+             * Format: int64
+             * @description The discount of lines that stay which the customer loses, because a coupon's threshold is no longer met; taken off pay_back.
+             * @example 0
+             */
+            clawback: number;
+            /** @description The coupons that came back with this refund. */
+            coupons: string[];
+            lines: components["schemas"]["RefundLine"][];
+            order: components["schemas"]["CouponOrder"];
+            /**
+             * Format: int64
+             * @description Pay this back: the returned lines less their share of the discount, less clawback; in minor units.
+             * @example 1500
+             */
+            pay_back: number;
+            /** @example R-1 */
+            refund_id: string;
+        };
+        RefundLine: {
+            /**
+             * @description The id of the line in the lock.
+             * @example 1
+             */
+            id: string;
+            /**
+             * Format: int64
+             * @example 1
+             */
+            quantity: number;
         };
         ReminderState: {
             /** @example app */
@@ -5959,6 +6487,25 @@ export interface components {
             reason: string;
             /** @description Return the coupon to the stock. */
             return_to_stock?: boolean;
+        };
+        SMSCost: {
+            /**
+             * Format: int64
+             * @description Their cost by the price list of the time, in millionths of a unit of the currency.
+             * @example 13500000
+             */
+            cost_micros: number;
+            /**
+             * @description Empty for parts that were sent without a price list.
+             * @example CNY
+             */
+            currency: string;
+            /**
+             * Format: int64
+             * @description Parts of text messages that a provider took.
+             * @example 300
+             */
+            parts: number;
         };
         Segment: {
             /** Format: date-time */
@@ -6150,6 +6697,10 @@ export interface components {
             hours: components["schemas"]["HourSums"][];
             /** @description The last days, by currency. Currencies are never added. An order with coupons of several drops of a shop is one order. */
             now: components["schemas"]["Sums"][];
+            /** @description What text messages about drops and of campaigns cost in the last days, by currency. Tests and verification codes belong to no shop. */
+            sms: components["schemas"]["SMSCost"][];
+            /** @description As many days before those. */
+            sms_before: components["schemas"]["SMSCost"][];
         };
         ShopWish: {
             /** @example Tea House */
@@ -6162,6 +6713,13 @@ export interface components {
         };
         Slot: {
             channels: components["schemas"]["Cell"][];
+            /**
+             * @description The doors, from 1, that open at the opening which the slot precedes; absent = it is for all users.
+             * @example [
+             *       1
+             *     ]
+             */
+            doors?: number[];
             /**
              * Format: date-time
              * @example 2027-01-01T11:55:00Z
@@ -6188,6 +6746,15 @@ export interface components {
              * @enum {string}
              */
             state: "waiting" | "firing" | "sending" | "finished" | "passed" | "moved" | "cancelled";
+        };
+        SoonExpiring: {
+            /**
+             * @description The coupon's id.
+             * @example 1
+             */
+            coupon: string;
+            /** Format: date-time */
+            expires_at: string;
         };
         Spent: {
             /** @example CNY */
@@ -6255,15 +6822,15 @@ export interface components {
              */
             from?: string;
             /**
-             * @description door is the opening of the user's door, with its name as reason; a user with no_door belongs to none. entered, struck and drawn are steps of an entry in a draw; waiting has as reason roughly how many users are before one who still waits (under_10, under_100, under_1000, more); drawn has the reason won or lost, and score / cutoff as detail.
+             * @description door is the opening of the user's door, with its name as reason; a user with no_door belongs to none. entered, struck and drawn are steps of an entry in a draw; waiting has as reason roughly how many users are before one who still waits (under_10, under_100, under_1000, more); drawn has the reason won or lost, and score / cutoff as detail; entered has the door as reason and the weight as detail.
              * @enum {string}
              */
-            kind: "reserved" | "changed" | "withdrawn" | "published" | "opening_moved" | "paused" | "resumed" | "closed" | "cancelled" | "fired" | "announced" | "tried" | "outcome" | "claimed" | "coupon_locked" | "coupon_used" | "coupon_released" | "coupon_timed_out" | "coupon_refunded" | "coupon_expired" | "coupon_revoked" | "suspended" | "appealed" | "restored" | "waiting" | "offered" | "lapsed" | "left_waitlist" | "waitlist_skipped" | "door" | "no_door" | "entered" | "struck" | "drawn" | "expected";
+            kind: "reserved" | "changed" | "withdrawn" | "published" | "opening_moved" | "paused" | "resumed" | "closed" | "cancelled" | "fired" | "announced" | "tried" | "outcome" | "claimed" | "coupon_locked" | "coupon_used" | "coupon_released" | "coupon_timed_out" | "coupon_refunded" | "coupon_expired" | "coupon_revoked" | "suspended" | "appealed" | "restored" | "waiting" | "offered" | "lapsed" | "left_waitlist" | "waitlist_skipped" | "door" | "no_door" | "entered" | "struck" | "drawn" | "draw_offered" | "draw_accepted" | "draw_lapsed" | "expected";
             /**
-             * @description The kind of message; notice: before a coupon expires; waitlist: of a coupon that the waitlist gave; offer: of a coupon that it offers.
+             * @description The kind of message; notice: before a coupon expires; waitlist: of a coupon that the waitlist gave; offer: of a coupon that it offers; won and lost: of the result of a draw.
              * @enum {string}
              */
-            message?: "reminder" | "correction" | "cancelled" | "notice" | "waitlist" | "offer";
+            message?: "reminder" | "correction" | "cancelled" | "notice" | "waitlist" | "offer" | "won" | "lost";
             /**
              * Format: int64
              * @example 10
@@ -6518,6 +7085,12 @@ export interface components {
         Template: {
             /**
              * Format: int64
+             * @description For draw: for how many hours winners may accept their coupon, with POST /draws/{id}/acceptance; then the next tickets move up. 0 = winners get it at once. At most 1000 coupons.
+             * @example 0
+             */
+            accept_hours?: number;
+            /**
+             * Format: int64
              * @description With waitlist offer: how long an offer can be accepted, 5 to 1440 minutes of the user's waking hours; 30 if left out.
              * @example 30
              */
@@ -6589,6 +7162,12 @@ export interface components {
              * @example 3000
              */
             max_off?: number;
+            /**
+             * Format: int64
+             * @description How many coupons of the drop one order can use. Fixed once the drop is published. 1 if left out.
+             * @example 1
+             */
+            max_per_order?: number;
             /** @example 20 off */
             name: string;
             /**
@@ -6647,6 +7226,12 @@ export interface components {
             /** Format: date-time */
             published_at?: string;
             /**
+             * @description What a partial refund does if the lines that stay are below the threshold: keep = they keep their share of the discount, recompute = they lose it. Fixed once the drop is published. keep if left out.
+             * @example keep
+             * @enum {string}
+             */
+            refund_rule?: "keep" | "recompute";
+            /**
              * @description Who has a coupon after its order was refunded: its user, or the stock. user if left out.
              * @example user
              * @enum {string}
@@ -6660,6 +7245,18 @@ export interface components {
             shop_timezone: string;
             /** @description The reminder slots of the current opening, the farthest first; empty for a draft, and absent from lists. */
             slots?: components["schemas"]["Slot"][];
+            /**
+             * @description The group of the coupons: 1 to 32 small letters, digits, - and _. Without a group the coupons stand alone in an order.
+             * @example welcome
+             */
+            stack_group?: string;
+            /**
+             * @description The groups that the coupons go together with in an order. The drops of these groups must name stack_group too.
+             * @example [
+             *       "member"
+             *     ]
+             */
+            stacks_with?: string[];
             /**
              * @example draft
              * @enum {string}
@@ -6716,6 +7313,8 @@ export interface components {
         };
         TemplatePatch: {
             /** Format: int64 */
+            accept_hours?: number | null;
+            /** Format: int64 */
             accept_minutes?: number | null;
             /** Format: int64 */
             amount_off?: number | null;
@@ -6737,6 +7336,8 @@ export interface components {
             kind?: "amount_off" | "threshold_off" | "percent_off";
             /** Format: int64 */
             max_off?: number | null;
+            /** Format: int64 */
+            max_per_order?: number | null;
             name?: string | null;
             note?: string | null;
             notify_channels?: string[] | null;
@@ -6758,10 +7359,16 @@ export interface components {
             /** @description Reason for the audit log; recommended when the opening moves. */
             reason?: string;
             /** @enum {string} */
+            refund_rule?: "keep" | "recompute";
+            /** @enum {string} */
             refund_to?: "user" | "stock";
             /** @description With a moved opening: users who have been sent a reminder already are not sent it again for the new opening. */
             remind_once?: boolean;
             shop_number?: string | null;
+            /** @description "" = they stand alone. */
+            stack_group?: string | null;
+            /** @description null or [] = none. */
+            stacks_with?: string[] | null;
             /** Format: int64 */
             stock?: number | null;
             /** @enum {string} */
@@ -6784,6 +7391,12 @@ export interface components {
             waitlist?: "off" | "issue" | "offer";
         };
         TemplateWish: {
+            /**
+             * Format: int64
+             * @description For draw: for how many hours winners may accept their coupon, with POST /draws/{id}/acceptance; then the next tickets move up. 0 = winners get it at once. At most 1000 coupons.
+             * @example 0
+             */
+            accept_hours?: number;
             /**
              * Format: int64
              * @description With waitlist offer: how long an offer can be accepted, 5 to 1440 minutes of the user's waking hours; 30 if left out.
@@ -6851,6 +7464,12 @@ export interface components {
              */
             max_off?: number;
             /**
+             * Format: int64
+             * @description How many coupons of the drop one order can use. Fixed once the drop is published. 1 if left out.
+             * @example 1
+             */
+            max_per_order?: number;
+            /**
              * @description At most 120 characters.
              * @example 20 off
              */
@@ -6912,6 +7531,12 @@ export interface components {
              */
             protection?: "off" | "standard" | "strict";
             /**
+             * @description What a partial refund does if the lines that stay are below the threshold: keep = they keep their share of the discount, recompute = they lose it. Fixed once the drop is published. keep if left out.
+             * @example keep
+             * @enum {string}
+             */
+            refund_rule?: "keep" | "recompute";
+            /**
              * @description Who has a coupon after its order was refunded: its user, or the stock. user if left out.
              * @example user
              * @enum {string}
@@ -6919,6 +7544,18 @@ export interface components {
             refund_to?: "user" | "stock";
             /** @example 10 */
             shop_number: string;
+            /**
+             * @description The group of the coupons: 1 to 32 small letters, digits, - and _. Without a group the coupons stand alone in an order.
+             * @example welcome
+             */
+            stack_group?: string;
+            /**
+             * @description The groups that the coupons go together with in an order. The drops of these groups must name stack_group too.
+             * @example [
+             *       "member"
+             *     ]
+             */
+            stacks_with?: string[];
             /**
              * Format: int64
              * @description How many coupons there are.
@@ -6972,6 +7609,40 @@ export interface components {
             rows_removed_at?: string;
             /** @description In the order of time; expected steps come last. */
             steps: components["schemas"]["Step"][];
+        };
+        UnusableCoupon: {
+            /**
+             * @description The coupon's id.
+             * @example 2
+             */
+            coupon: string;
+            /**
+             * Format: int64
+             * @description For below_threshold: by how much the order must grow, in minor units.
+             * @example 1200
+             */
+            missing?: number;
+            /**
+             * @description coupon_not_found: it does not exist or belongs to another user. locked to suspended: its state.
+             * @example below_threshold
+             * @enum {string}
+             */
+            reason: "other_currency" | "other_shop" | "product_not_in_cart" | "below_threshold" | "nothing_to_take_off" | "coupon_not_found" | "locked" | "used" | "expired" | "refunded" | "revoked" | "suspended";
+        };
+        UsableCoupon: {
+            /**
+             * @description The coupon's id.
+             * @example 1
+             */
+            coupon: string;
+            /**
+             * Format: int64
+             * @description What the coupon takes off, in minor units.
+             * @example 1000
+             */
+            discount: number;
+            /** @description The discount by line, without lines that have none; adds up to discount. */
+            lines: components["schemas"]["LineShare"][];
         };
         Use: {
             campaign_id: string;
@@ -7414,6 +8085,39 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    "enter-access-code": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a service key that has the scope act-as-user: the user the request is about. */
+                "X-User-ID"?: string;
+                /** @description Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "code": "1XBE-VF78-VYKW-JAGH",
+                 *       "template_id": "1"
+                 *     }
+                 */
+                "application/json": components["schemas"]["AccessWish"];
+            };
+        };
+        responses: {
+            /** @description No Content */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+        };
+    };
     "list-budgets": {
         parameters: {
             query?: never;
@@ -10640,6 +11344,57 @@ export interface operations {
             };
         };
     };
+    "qualify-coupons": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a service key that has the scope act-as-user: the user the request is about. */
+                "X-User-ID"?: string;
+                /** @description Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "order": {
+                 *         "currency": "CNY",
+                 *         "lines": [
+                 *           {
+                 *             "amount": 3000,
+                 *             "id": "1",
+                 *             "product": "tea",
+                 *             "quantity": 2
+                 *           },
+                 *           {
+                 *             "amount": 800,
+                 *             "id": "2",
+                 *             "product": "cup",
+                 *             "quantity": 1
+                 *           }
+                 *         ]
+                 *       },
+                 *       "user_id": "1001"
+                 *     }
+                 */
+                "application/json": components["schemas"]["QualifyWish"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Qualified"];
+                };
+            };
+        };
+    };
     "get-coupon": {
         parameters: {
             query?: never;
@@ -11005,6 +11760,33 @@ export interface operations {
             };
         };
     };
+    "accept-draw": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a service key that has the scope act-as-user: the user the request is about. */
+                "X-User-ID"?: string;
+                /** @description Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DrawEntry"];
+                };
+            };
+        };
+    };
     "get-draw-card": {
         parameters: {
             query?: never;
@@ -11064,7 +11846,11 @@ export interface operations {
             };
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["EntryWish"];
+            };
+        };
         responses: {
             /** @description The user had entered before; this is that entry. */
             200: {
@@ -11136,7 +11922,10 @@ export interface operations {
     };
     "get-draw-proof": {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Also prove that this ticket is in the sealed list. */
+                ticket?: string;
+            };
             header?: never;
             path: {
                 id: string;
@@ -11277,6 +12066,163 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["OrderReport"];
+                };
+            };
+        };
+    };
+    "confirm-order": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a service key that also has the scope act-as-user: the coupon must belong to this user. */
+                "X-User-ID"?: string;
+                /** @description Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description Your id of the order: 1 to 64 bytes without spaces, / and %. */
+                order: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                /**
+                 * @example {
+                 *       "revision": 1
+                 *     }
+                 */
+                "application/json": components["schemas"]["OrderConfirm"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CouponOrder"];
+                };
+            };
+        };
+    };
+    "lock-order": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a service key that also has the scope act-as-user: the coupon must belong to this user. */
+                "X-User-ID"?: string;
+                /** @description Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description Your id of the order: 1 to 64 bytes without spaces, / and %. */
+                order: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "coupons": [
+                 *         "1"
+                 *       ],
+                 *       "currency": "CNY",
+                 *       "lines": [
+                 *         {
+                 *           "amount": 3000,
+                 *           "id": "1",
+                 *           "product": "tea",
+                 *           "quantity": 2
+                 *         }
+                 *       ],
+                 *       "user_id": "1001"
+                 *     }
+                 */
+                "application/json": components["schemas"]["OrderLock"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CouponOrder"];
+                };
+            };
+        };
+    };
+    "refund-order": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a service key that also has the scope act-as-user: the coupon must belong to this user. */
+                "X-User-ID"?: string;
+                /** @description Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description Your id of the order: 1 to 64 bytes without spaces, / and %. */
+                order: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                /**
+                 * @example {
+                 *       "lines": [
+                 *         {
+                 *           "id": "1",
+                 *           "quantity": 1
+                 *         }
+                 *       ],
+                 *       "refund_id": "R-1"
+                 *     }
+                 */
+                "application/json": components["schemas"]["OrderRefund"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RefundAnswer"];
+                };
+            };
+        };
+    };
+    "release-order": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a service key that also has the scope act-as-user: the coupon must belong to this user. */
+                "X-User-ID"?: string;
+                /** @description Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description Your id of the order: 1 to 64 bytes without spaces, / and %. */
+                order: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CouponOrder"];
                 };
             };
         };

@@ -881,6 +881,30 @@ func (e CouponState) Valid() bool {
 	}
 }
 
+// Defines values for CouponOrderState.
+const (
+	CouponOrderStateConfirmed CouponOrderState = "confirmed"
+	CouponOrderStateLocked    CouponOrderState = "locked"
+	CouponOrderStateRefunded  CouponOrderState = "refunded"
+	CouponOrderStateReleased  CouponOrderState = "released"
+)
+
+// Valid indicates whether the value is a known member of the CouponOrderState enum.
+func (e CouponOrderState) Valid() bool {
+	switch e {
+	case CouponOrderStateConfirmed:
+		return true
+	case CouponOrderStateLocked:
+		return true
+	case CouponOrderStateRefunded:
+		return true
+	case CouponOrderStateReleased:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for CouponReviewAnswer.
 const (
 	CouponReviewAnswerRestored CouponReviewAnswer = "restored"
@@ -1070,6 +1094,7 @@ func (e DeviceChangePlatform) Valid() bool {
 // Defines values for DoorWho.
 const (
 	DoorWhoAll     DoorWho = "all"
+	DoorWhoCodes   DoorWho = "codes"
 	DoorWhoList    DoorWho = "list"
 	DoorWhoSegment DoorWho = "segment"
 )
@@ -1078,6 +1103,8 @@ const (
 func (e DoorWho) Valid() bool {
 	switch e {
 	case DoorWhoAll:
+		return true
+	case DoorWhoCodes:
 		return true
 	case DoorWhoList:
 		return true
@@ -1091,6 +1118,7 @@ func (e DoorWho) Valid() bool {
 // Defines values for DoorWishWho.
 const (
 	DoorWishWhoAll     DoorWishWho = "all"
+	DoorWishWhoCodes   DoorWishWho = "codes"
 	DoorWishWhoList    DoorWishWho = "list"
 	DoorWishWhoSegment DoorWishWho = "segment"
 )
@@ -1099,6 +1127,8 @@ const (
 func (e DoorWishWho) Valid() bool {
 	switch e {
 	case DoorWishWhoAll:
+		return true
+	case DoorWishWhoCodes:
 		return true
 	case DoorWishWhoList:
 		return true
@@ -1139,6 +1169,7 @@ const (
 	DrawCardStateClosed    DrawCardState = "closed"
 	DrawCardStateDone      DrawCardState = "done"
 	DrawCardStateDrawn     DrawCardState = "drawn"
+	DrawCardStateOffered   DrawCardState = "offered"
 	DrawCardStateOpen      DrawCardState = "open"
 	DrawCardStateSealed    DrawCardState = "sealed"
 )
@@ -1154,6 +1185,8 @@ func (e DrawCardState) Valid() bool {
 		return true
 	case DrawCardStateDrawn:
 		return true
+	case DrawCardStateOffered:
+		return true
 	case DrawCardStateOpen:
 		return true
 	case DrawCardStateSealed:
@@ -1166,6 +1199,8 @@ func (e DrawCardState) Valid() bool {
 // Defines values for DrawEntryState.
 const (
 	DrawEntryStateEntered DrawEntryState = "entered"
+	DrawEntryStateLapsed  DrawEntryState = "lapsed"
+	DrawEntryStateOffered DrawEntryState = "offered"
 	DrawEntryStateStruck  DrawEntryState = "struck"
 	DrawEntryStateWaiting DrawEntryState = "waiting"
 	DrawEntryStateWon     DrawEntryState = "won"
@@ -1175,6 +1210,10 @@ const (
 func (e DrawEntryState) Valid() bool {
 	switch e {
 	case DrawEntryStateEntered:
+		return true
+	case DrawEntryStateLapsed:
+		return true
+	case DrawEntryStateOffered:
 		return true
 	case DrawEntryStateStruck:
 		return true
@@ -1217,6 +1256,7 @@ const (
 	DrawProofStateClosed    DrawProofState = "closed"
 	DrawProofStateDone      DrawProofState = "done"
 	DrawProofStateDrawn     DrawProofState = "drawn"
+	DrawProofStateOffered   DrawProofState = "offered"
 	DrawProofStateOpen      DrawProofState = "open"
 	DrawProofStateSealed    DrawProofState = "sealed"
 )
@@ -1231,6 +1271,8 @@ func (e DrawProofState) Valid() bool {
 	case DrawProofStateDone:
 		return true
 	case DrawProofStateDrawn:
+		return true
+	case DrawProofStateOffered:
 		return true
 	case DrawProofStateOpen:
 		return true
@@ -1466,6 +1508,60 @@ func (e JobState) Valid() bool {
 	case JobStateRunning:
 		return true
 	case JobStateWaiting:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for OrderCouponState.
+const (
+	OrderCouponStateExpired   OrderCouponState = "expired"
+	OrderCouponStateLocked    OrderCouponState = "locked"
+	OrderCouponStateRefunded  OrderCouponState = "refunded"
+	OrderCouponStateRevoked   OrderCouponState = "revoked"
+	OrderCouponStateSuspended OrderCouponState = "suspended"
+	OrderCouponStateUnused    OrderCouponState = "unused"
+	OrderCouponStateUsed      OrderCouponState = "used"
+)
+
+// Valid indicates whether the value is a known member of the OrderCouponState enum.
+func (e OrderCouponState) Valid() bool {
+	switch e {
+	case OrderCouponStateExpired:
+		return true
+	case OrderCouponStateLocked:
+		return true
+	case OrderCouponStateRefunded:
+		return true
+	case OrderCouponStateRevoked:
+		return true
+	case OrderCouponStateSuspended:
+		return true
+	case OrderCouponStateUnused:
+		return true
+	case OrderCouponStateUsed:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for OrderRefundRefundTo.
+const (
+	OrderRefundRefundToHolder OrderRefundRefundTo = "holder"
+	OrderRefundRefundToNobody OrderRefundRefundTo = "nobody"
+	OrderRefundRefundToStock  OrderRefundRefundTo = "stock"
+)
+
+// Valid indicates whether the value is a known member of the OrderRefundRefundTo enum.
+func (e OrderRefundRefundTo) Valid() bool {
+	switch e {
+	case OrderRefundRefundToHolder:
+		return true
+	case OrderRefundRefundToNobody:
+		return true
+	case OrderRefundRefundToStock:
 		return true
 	default:
 		return false
@@ -1740,6 +1836,9 @@ const (
 	StepKindCouponTimedOut  StepKind = "coupon_timed_out"
 	StepKindCouponUsed      StepKind = "coupon_used"
 	StepKindDoor            StepKind = "door"
+	StepKindDrawAccepted    StepKind = "draw_accepted"
+	StepKindDrawLapsed      StepKind = "draw_lapsed"
+	StepKindDrawOffered     StepKind = "draw_offered"
 	StepKindDrawn           StepKind = "drawn"
 	StepKindEntered         StepKind = "entered"
 	StepKindExpected        StepKind = "expected"
@@ -1794,6 +1893,12 @@ func (e StepKind) Valid() bool {
 		return true
 	case StepKindDoor:
 		return true
+	case StepKindDrawAccepted:
+		return true
+	case StepKindDrawLapsed:
+		return true
+	case StepKindDrawOffered:
+		return true
 	case StepKindDrawn:
 		return true
 	case StepKindEntered:
@@ -1845,10 +1950,12 @@ func (e StepKind) Valid() bool {
 const (
 	StepMessageCancelled  StepMessage = "cancelled"
 	StepMessageCorrection StepMessage = "correction"
+	StepMessageLost       StepMessage = "lost"
 	StepMessageNotice     StepMessage = "notice"
 	StepMessageOffer      StepMessage = "offer"
 	StepMessageReminder   StepMessage = "reminder"
 	StepMessageWaitlist   StepMessage = "waitlist"
+	StepMessageWon        StepMessage = "won"
 )
 
 // Valid indicates whether the value is a known member of the StepMessage enum.
@@ -1858,6 +1965,8 @@ func (e StepMessage) Valid() bool {
 		return true
 	case StepMessageCorrection:
 		return true
+	case StepMessageLost:
+		return true
 	case StepMessageNotice:
 		return true
 	case StepMessageOffer:
@@ -1865,6 +1974,8 @@ func (e StepMessage) Valid() bool {
 	case StepMessageReminder:
 		return true
 	case StepMessageWaitlist:
+		return true
+	case StepMessageWon:
 		return true
 	default:
 		return false
@@ -2069,6 +2180,24 @@ func (e TemplateProtection) Valid() bool {
 	case TemplateProtectionStandard:
 		return true
 	case TemplateProtectionStrict:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for TemplateRefundRule.
+const (
+	TemplateRefundRuleKeep      TemplateRefundRule = "keep"
+	TemplateRefundRuleRecompute TemplateRefundRule = "recompute"
+)
+
+// Valid indicates whether the value is a known member of the TemplateRefundRule enum.
+func (e TemplateRefundRule) Valid() bool {
+	switch e {
+	case TemplateRefundRuleKeep:
+		return true
+	case TemplateRefundRuleRecompute:
 		return true
 	default:
 		return false
@@ -2288,6 +2417,24 @@ func (e TemplatePatchProtection) Valid() bool {
 	}
 }
 
+// Defines values for TemplatePatchRefundRule.
+const (
+	TemplatePatchRefundRuleKeep      TemplatePatchRefundRule = "keep"
+	TemplatePatchRefundRuleRecompute TemplatePatchRefundRule = "recompute"
+)
+
+// Valid indicates whether the value is a known member of the TemplatePatchRefundRule enum.
+func (e TemplatePatchRefundRule) Valid() bool {
+	switch e {
+	case TemplatePatchRefundRuleKeep:
+		return true
+	case TemplatePatchRefundRuleRecompute:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for TemplatePatchRefundTo.
 const (
 	TemplatePatchRefundToStock TemplatePatchRefundTo = "stock"
@@ -2468,6 +2615,24 @@ func (e TemplateWishProtection) Valid() bool {
 	}
 }
 
+// Defines values for TemplateWishRefundRule.
+const (
+	TemplateWishRefundRuleKeep      TemplateWishRefundRule = "keep"
+	TemplateWishRefundRuleRecompute TemplateWishRefundRule = "recompute"
+)
+
+// Valid indicates whether the value is a known member of the TemplateWishRefundRule enum.
+func (e TemplateWishRefundRule) Valid() bool {
+	switch e {
+	case TemplateWishRefundRuleKeep:
+		return true
+	case TemplateWishRefundRuleRecompute:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for TemplateWishRefundTo.
 const (
 	TemplateWishRefundToStock TemplateWishRefundTo = "stock"
@@ -2519,6 +2684,54 @@ func (e TemplateWishWaitlist) Valid() bool {
 	case TemplateWishWaitlistOff:
 		return true
 	case TemplateWishWaitlistOffer:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for UnusableCouponReason.
+const (
+	UnusableCouponReasonBelowThreshold   UnusableCouponReason = "below_threshold"
+	UnusableCouponReasonCouponNotFound   UnusableCouponReason = "coupon_not_found"
+	UnusableCouponReasonExpired          UnusableCouponReason = "expired"
+	UnusableCouponReasonLocked           UnusableCouponReason = "locked"
+	UnusableCouponReasonNothingToTakeOff UnusableCouponReason = "nothing_to_take_off"
+	UnusableCouponReasonOtherCurrency    UnusableCouponReason = "other_currency"
+	UnusableCouponReasonOtherShop        UnusableCouponReason = "other_shop"
+	UnusableCouponReasonProductNotInCart UnusableCouponReason = "product_not_in_cart"
+	UnusableCouponReasonRefunded         UnusableCouponReason = "refunded"
+	UnusableCouponReasonRevoked          UnusableCouponReason = "revoked"
+	UnusableCouponReasonSuspended        UnusableCouponReason = "suspended"
+	UnusableCouponReasonUsed             UnusableCouponReason = "used"
+)
+
+// Valid indicates whether the value is a known member of the UnusableCouponReason enum.
+func (e UnusableCouponReason) Valid() bool {
+	switch e {
+	case UnusableCouponReasonBelowThreshold:
+		return true
+	case UnusableCouponReasonCouponNotFound:
+		return true
+	case UnusableCouponReasonExpired:
+		return true
+	case UnusableCouponReasonLocked:
+		return true
+	case UnusableCouponReasonNothingToTakeOff:
+		return true
+	case UnusableCouponReasonOtherCurrency:
+		return true
+	case UnusableCouponReasonOtherShop:
+		return true
+	case UnusableCouponReasonProductNotInCart:
+		return true
+	case UnusableCouponReasonRefunded:
+		return true
+	case UnusableCouponReasonRevoked:
+		return true
+	case UnusableCouponReasonSuspended:
+		return true
+	case UnusableCouponReasonUsed:
 		return true
 	default:
 		return false
@@ -3167,6 +3380,19 @@ func (e CancelReservationParamsMinutes) Valid() bool {
 	}
 }
 
+// AccessWish defines model for AccessWish.
+type AccessWish struct {
+	// Code As it was typed: case, dashes and spaces do not matter.
+	//
+	// Examples: 1XBE-VF78-VYKW-JAGH
+	Code string `json:"code"`
+
+	// TemplateId The drop.
+	//
+	// Examples: 1
+	TemplateId string `json:"template_id"`
+}
+
 // Account defines model for Account.
 type Account struct {
 	Dead     int64 `json:"dead"`
@@ -3358,6 +3584,30 @@ type BalanceLine struct {
 
 // BalanceLineState defines model for BalanceLine.State.
 type BalanceLineState string
+
+// BestCoupons defines model for BestCoupons.
+type BestCoupons struct {
+	// Coupons The ids in the order in which the coupons take effect; empty = no coupon can be used.
+	//
+	// Examples: ["1"]
+	Coupons []string `json:"coupons"`
+
+	// Discount Of all of them together, in minor units. Send it as expect_discount of the lock.
+	//
+	// Examples: 1000
+	Discount int64 `json:"discount"`
+
+	// Exact false = there were too many coupons to try all combinations; the best that was found.
+	//
+	// Examples: true
+	Exact bool `json:"exact"`
+
+	// Lines The discount by line, without lines that have none; adds up to discount.
+	Lines []LineShare `json:"lines"`
+
+	// Uses What each coupon takes off within the combination.
+	Uses []UsableCoupon `json:"uses"`
+}
 
 // Browser defines model for Browser.
 type Browser struct {
@@ -4130,6 +4380,9 @@ type CampaignResults struct {
 	// Series What recipients did over time, as of counted_to; spans without anything are absent.
 	Series []CampaignPoint `json:"series"`
 
+	// Sms What the campaign's text messages cost, by currency, as of now; empty for other channels, and without SMS_PRICES and a budget.
+	Sms []SMSCost `json:"sms"`
+
 	// Until Later actions do not count; null until the campaign has ended.
 	Until *time.Time `json:"until"`
 }
@@ -4350,6 +4603,52 @@ type CapacityReasonKind string
 // CapacityReasonTarget What the load needs: web, or workers with the role.
 type CapacityReasonTarget string
 
+// CardDoor defines model for CardDoor.
+type CardDoor struct {
+	// Name Examples: Members
+	Name string `json:"name"`
+
+	// Weight How many chances an entry of the group has.
+	//
+	// Examples: 3
+	Weight int64 `json:"weight"`
+}
+
+// CartLine defines model for CartLine.
+type CartLine struct {
+	// Amount The price of the whole line before discounts, in minor units.
+	//
+	// Examples: 3000
+	Amount int64 `json:"amount"`
+
+	// Id Names the line within the order: 1 to 64 bytes without spaces.
+	//
+	// Examples: 1
+	Id string `json:"id"`
+
+	// Product As templates name it. Without it no coupon for one product applies to the line.
+	//
+	// Examples: tea
+	Product *string `json:"product,omitempty"`
+
+	// Quantity Examples: 2
+	Quantity int64 `json:"quantity"`
+}
+
+// CartOrder defines model for CartOrder.
+type CartOrder struct {
+	// Currency ISO 4217.
+	//
+	// Examples: CNY
+	Currency string     `json:"currency"`
+	Lines    []CartLine `json:"lines"`
+
+	// ShopNumber If given, coupons of other shops cannot be used.
+	//
+	// Examples: 10
+	ShopNumber *string `json:"shop_number,omitempty"`
+}
+
 // Cell defines model for Cell.
 type Cell struct {
 	// Booked Reminders reserved now.
@@ -4546,6 +4845,11 @@ type ClaimPassWays string
 
 // ClaimWish defines model for ClaimWish.
 type ClaimWish struct {
+	// AccessCode For a drop that answers code_needed: the user's access code, which is entered before the claim is decided. Apps enter it with POST /access-codes before the opening.
+	//
+	// Examples: 1XBE-VF78-VYKW-JAGH
+	AccessCode *string `json:"access_code,omitempty"`
+
 	// Pass For a protected drop: the pass from POST /passes/{template_id}.
 	Pass *string `json:"pass,omitempty"`
 
@@ -4691,6 +4995,46 @@ type CouponList struct {
 	// Next Pass as before to get the next page; absent on the last one.
 	Next *string `json:"next,omitempty"`
 }
+
+// CouponOrder defines model for CouponOrder.
+type CouponOrder struct {
+	// Amount Before discounts, in minor units.
+	//
+	// Examples: 3800
+	Amount  int64         `json:"amount"`
+	Coupons []OrderCoupon `json:"coupons"`
+
+	// Currency Examples: CNY
+	Currency *string `json:"currency,omitempty"`
+
+	// Discount Examples: 1000
+	Discount int64       `json:"discount"`
+	Lines    []OrderLine `json:"lines"`
+
+	// LockedUntil The locks hold at least until then.
+	LockedUntil *time.Time `json:"locked_until,omitempty"`
+
+	// OrderId Examples: A-1001
+	OrderId string `json:"order_id"`
+
+	// PaidBack What all refunds of the order paid back, in minor units.
+	//
+	// Examples: 0
+	PaidBack int64 `json:"paid_back"`
+
+	// Revision Examples: 0
+	Revision int64 `json:"revision"`
+
+	// State locked also after the lock has timed out: see the state of the coupons.
+	//
+	// Examples: locked
+	State CouponOrderState `json:"state"`
+}
+
+// CouponOrderState locked also after the lock has timed out: see the state of the coupons.
+//
+// Examples: locked
+type CouponOrderState string
 
 // CouponPass defines model for CouponPass.
 type CouponPass struct {
@@ -4995,13 +5339,18 @@ type Door struct {
 	// Examples: 1
 	UserLimit *int64 `json:"user_limit,omitempty"`
 
-	// Who Who comes through it. A door for all is the last one.
+	// Weight In a draw: how many chances an entry through this door has; absent = 1. It is on the card of the draw.
+	//
+	// Examples: 1
+	Weight *int64 `json:"weight,omitempty"`
+
+	// Who Who comes through it. A door for all is the last one. codes: users who enter an access code, which POST /admin/templates/{id}/codes makes.
 	//
 	// Examples: segment
 	Who DoorWho `json:"who"`
 }
 
-// DoorWho Who comes through it. A door for all is the last one.
+// DoorWho Who comes through it. A door for all is the last one. codes: users who enter an access code, which POST /admin/templates/{id}/codes makes.
 //
 // Examples: segment
 type DoorWho string
@@ -5102,13 +5451,18 @@ type DoorWish struct {
 	// Examples: 1
 	UserLimit *int64 `json:"user_limit,omitempty"`
 
-	// Who Who comes through it. A door for all is the last one.
+	// Weight In a draw: how many chances an entry through this door has; absent = 1. It is on the card of the draw.
+	//
+	// Examples: 1
+	Weight *int64 `json:"weight,omitempty"`
+
+	// Who Who comes through it. A door for all is the last one. codes: users who enter an access code, which POST /admin/templates/{id}/codes makes.
 	//
 	// Examples: segment
 	Who DoorWishWho `json:"who"`
 }
 
-// DoorWishWho Who comes through it. A door for all is the last one.
+// DoorWishWho Who comes through it. A door for all is the last one. codes: users who enter an access code, which POST /admin/templates/{id}/codes makes.
 //
 // Examples: segment
 type DoorWishWho string
@@ -5127,6 +5481,11 @@ type DoorsWish struct {
 
 // DrawCard defines model for DrawCard.
 type DrawCard struct {
+	// AcceptHours For how many hours winners may accept their coupon before the next tickets move up; absent = winners get it at once.
+	//
+	// Examples: 48
+	AcceptHours *int64 `json:"accept_hours,omitempty"`
+
 	// Cards All versions of the signed card; the last one holds.
 	Cards []string `json:"cards"`
 
@@ -5134,6 +5493,9 @@ type DrawCard struct {
 	//
 	// Examples: 2027-01-01T12:00:00Z
 	ClosesAt time.Time `json:"closes_at"`
+
+	// Doors The groups of users who can enter, with the weights of their entries; absent = all users, with the weight 1.
+	Doors *[]CardDoor `json:"doors,omitempty"`
 
 	// Entries The entries that there are.
 	//
@@ -5174,7 +5536,7 @@ type DrawCard struct {
 	// Examples: drand
 	Source DrawCardSource `json:"source"`
 
-	// State open: until entries close. sealed: the list is fixed. drawn: the winners are known. done: they have their coupons.
+	// State open: until entries close. sealed: the list is fixed. drawn: the winners are known. offered: winners may accept their coupons. done: they have their coupons.
 	//
 	// Examples: open
 	State DrawCardState `json:"state"`
@@ -5193,13 +5555,18 @@ type DrawCard struct {
 // Examples: drand
 type DrawCardSource string
 
-// DrawCardState open: until entries close. sealed: the list is fixed. drawn: the winners are known. done: they have their coupons.
+// DrawCardState open: until entries close. sealed: the list is fixed. drawn: the winners are known. offered: winners may accept their coupons. done: they have their coupons.
 //
 // Examples: open
 type DrawCardState string
 
 // DrawEntry defines model for DrawEntry.
 type DrawEntry struct {
+	// AcceptUntil Of an offered coupon.
+	//
+	// Examples: 2027-01-02T12:01:03Z
+	AcceptUntil *time.Time `json:"accept_until,omitempty"`
+
 	// CouponId The coupon of a winner, a moment after the draw.
 	//
 	// Examples: 17
@@ -5233,7 +5600,7 @@ type DrawEntry struct {
 	// Examples: 00c2…
 	Score *string `json:"score,omitempty"`
 
-	// State entered: the draw is still to come. waiting: it was made, and the ticket is behind the winners. struck: staff took the entry out; reason says why.
+	// State entered: the draw is still to come. waiting: it was made, and the ticket is behind the winners. offered: it won, and the coupon is to be accepted before accept_until with POST /draws/{id}/acceptance. lapsed: it was not accepted in time. struck: staff took the entry out; reason says why.
 	//
 	// Examples: entered
 	State DrawEntryState `json:"state"`
@@ -5252,7 +5619,7 @@ type DrawEntry struct {
 	Weight int64 `json:"weight"`
 }
 
-// DrawEntryState entered: the draw is still to come. waiting: it was made, and the ticket is behind the winners. struck: staff took the entry out; reason says why.
+// DrawEntryState entered: the draw is still to come. waiting: it was made, and the ticket is behind the winners. offered: it won, and the coupon is to be accepted before accept_until with POST /draws/{id}/acceptance. lapsed: it was not accepted in time. struck: staff took the entry out; reason says why.
 //
 // Examples: entered
 type DrawEntryState string
@@ -5271,8 +5638,35 @@ type DrawFiguresState struct {
 	Complete bool `json:"complete"`
 }
 
+// DrawInclusion defines model for DrawInclusion.
+type DrawInclusion struct {
+	// Commitment SHA-256 of the user's number as 8 bytes, big endian, and the salt.
+	//
+	// Examples: 5df6…
+	Commitment string `json:"commitment"`
+
+	// Path The hashes from the leaf to the sealed root, the lowest first: an audit path of RFC 6962.
+	Path []string `json:"path"`
+
+	// Position The place in the list, from 0.
+	//
+	// Examples: 17
+	Position int64 `json:"position"`
+
+	// Ticket Examples: 000102030405060708090a0b0c0d0e0f
+	Ticket string `json:"ticket"`
+
+	// Weight Examples: 1
+	Weight int64 `json:"weight"`
+}
+
 // DrawProof defines model for DrawProof.
 type DrawProof struct {
+	// AcceptHours For how many hours winners may accept their coupon before the next tickets move up; absent = winners get it at once.
+	//
+	// Examples: 48
+	AcceptHours *int64 `json:"accept_hours,omitempty"`
+
 	// Cards All versions of the signed card; the last one holds.
 	Cards []string `json:"cards"`
 
@@ -5286,15 +5680,26 @@ type DrawProof struct {
 	// Examples: 0a31…
 	Cutoff *string `json:"cutoff,omitempty"`
 
+	// Doors The groups of users who can enter, with the weights of their entries; absent = all users, with the weight 1.
+	Doors *[]CardDoor `json:"doors,omitempty"`
+
 	// Entries The entries that there are.
 	//
 	// Examples: 4200
 	Entries int64 `json:"entries"`
 
+	// Inclusion With the parameter ticket.
+	Inclusion *DrawInclusion `json:"inclusion,omitempty"`
+
 	// Key The public key that signs.
 	//
 	// Examples: dropbell+1a2b3c4d+AQ…
 	Key string `json:"key"`
+
+	// Lapsed How many winners did not accept in time.
+	//
+	// Examples: 0
+	Lapsed *int64 `json:"lapsed,omitempty"`
 
 	// NotProved What no check of a draw can prove.
 	NotProved string `json:"not_proved"`
@@ -5336,7 +5741,7 @@ type DrawProof struct {
 	// Examples: drand
 	Source DrawProofSource `json:"source"`
 
-	// State open: until entries close. sealed: the list is fixed. drawn: the winners are known. done: they have their coupons.
+	// State open: until entries close. sealed: the list is fixed. drawn: the winners are known. offered: winners may accept their coupons. done: they have their coupons.
 	//
 	// Examples: open
 	State DrawProofState `json:"state"`
@@ -5365,7 +5770,7 @@ type DrawProof struct {
 // Examples: drand
 type DrawProofSource string
 
-// DrawProofState open: until entries close. sealed: the list is fixed. drawn: the winners are known. done: they have their coupons.
+// DrawProofState open: until entries close. sealed: the list is fixed. drawn: the winners are known. offered: winners may accept their coupons. done: they have their coupons.
 //
 // Examples: open
 type DrawProofState string
@@ -5406,6 +5811,11 @@ type Drop struct {
 
 	// Door With a user's token, for a drop that opens at several times: the user's own door.
 	Door *OwnDoor `json:"door,omitempty"`
+
+	// Doors Groups of users have openings of their own: with a user's token door has that of the user.
+	//
+	// Examples: true
+	Doors *bool `json:"doors,omitempty"`
 
 	// Id Examples: 1
 	Id string `json:"id"`
@@ -5571,24 +5981,25 @@ type DropMoney struct {
 	// RevenuePerReminder Examples: 1495
 	RevenuePerReminder int64 `json:"revenue_per_reminder"`
 
-	// SmsCostMicros What they cost by the price list, in millionths of a unit of sms_currency.
-	//
-	// Examples: 13500000
-	SmsCostMicros int64 `json:"sms_cost_micros"`
-
-	// SmsCurrency Absent without a price list.
-	//
-	// Examples: CNY
-	SmsCurrency *string `json:"sms_currency,omitempty"`
-
-	// SmsParts Examples: 300
-	SmsParts int64 `json:"sms_parts"`
+	// Sms What text messages about the drop cost, by currency.
+	Sms []SMSCost `json:"sms"`
 
 	// TemplateId Examples: 1
 	TemplateId string `json:"template_id"`
 
 	// WithoutCoupon Orders of the shop in the same currency without coupons, from the opening until the last coupon expires, or until now.
 	WithoutCoupon WithoutCoupon `json:"without_coupon"`
+}
+
+// EntryWish defines model for EntryWish.
+type EntryWish struct {
+	// Channels Over which the user is told of the result; the app's inbox if none is named. The channels of the first request count.
+	//
+	// Examples: ["app"]
+	Channels *[]string `json:"channels,omitempty"`
+
+	// Pass For a protected drop: the pass from POST /passes/{template_id}.
+	Pass *string `json:"pass,omitempty"`
 }
 
 // Estimate defines model for Estimate.
@@ -6102,6 +6513,19 @@ type LineError struct {
 	Line int64 `json:"line"`
 }
 
+// LineShare defines model for LineShare.
+type LineShare struct {
+	// Amount Minor units.
+	//
+	// Examples: 500
+	Amount int64 `json:"amount"`
+
+	// Id The id of the line.
+	//
+	// Examples: 1
+	Id string `json:"id"`
+}
+
 // ListWish defines model for ListWish.
 type ListWish struct {
 	// Name Examples: Visitors of the fair
@@ -6191,6 +6615,99 @@ type Message struct {
 	Title *string `json:"title,omitempty"`
 }
 
+// OrderConfirm defines model for OrderConfirm.
+type OrderConfirm struct {
+	// Revision If given and not 0, it must be the revision that is locked.
+	//
+	// Examples: 1
+	Revision *int64 `json:"revision,omitempty"`
+}
+
+// OrderCoupon defines model for OrderCoupon.
+type OrderCoupon struct {
+	// Coupon The coupon's id.
+	//
+	// Examples: 1
+	Coupon string `json:"coupon"`
+
+	// Discount What the coupon takes off, in minor units.
+	//
+	// Examples: 1000
+	Discount int64 `json:"discount"`
+
+	// Lines The discount by line, without lines that have none; adds up to discount.
+	Lines []LineShare `json:"lines"`
+
+	// State Examples: locked
+	State OrderCouponState `json:"state"`
+}
+
+// OrderCouponState Examples: locked
+type OrderCouponState string
+
+// OrderLine defines model for OrderLine.
+type OrderLine struct {
+	// Amount The price of the whole line before discounts, in minor units.
+	//
+	// Examples: 3000
+	Amount int64 `json:"amount"`
+
+	// Discount What the coupons take off the line, in minor units.
+	//
+	// Examples: 1000
+	Discount int64 `json:"discount"`
+
+	// Id Names the line within the order: 1 to 64 bytes without spaces.
+	//
+	// Examples: 1
+	Id string `json:"id"`
+
+	// Product As templates name it. Without it no coupon for one product applies to the line.
+	//
+	// Examples: tea
+	Product *string `json:"product,omitempty"`
+
+	// Quantity Examples: 2
+	Quantity int64 `json:"quantity"`
+
+	// Returned The part of quantity that came back.
+	//
+	// Examples: 0
+	Returned int64 `json:"returned"`
+}
+
+// OrderLock defines model for OrderLock.
+type OrderLock struct {
+	// Coupons Examples: ["1"]
+	Coupons []string `json:"coupons"`
+
+	// Currency ISO 4217.
+	//
+	// Examples: CNY
+	Currency string `json:"currency"`
+
+	// ExpectDiscount The discount that the customer saw; with another one the answer is cart_changed.
+	//
+	// Examples: 1000
+	ExpectDiscount *int64     `json:"expect_discount,omitempty"`
+	Lines          []CartLine `json:"lines"`
+
+	// Revision 0 at first; a changed cart of the same order has a higher one.
+	//
+	// Examples: 0
+	Revision *int64 `json:"revision,omitempty"`
+
+	// ShopNumber If given, coupons of other shops are refused.
+	//
+	// Examples: 10
+	ShopNumber *string `json:"shop_number,omitempty"`
+
+	// UserId The owner of the coupons.
+	//
+	// Examples: 1001
+	UserId string `json:"user_id"`
+}
+
 // OrderPart defines model for OrderPart.
 type OrderPart struct {
 	// Amount Minor units.
@@ -6211,6 +6728,23 @@ type OrderRef struct {
 	// Examples: A-1001
 	OrderId string `json:"order_id"`
 }
+
+// OrderRefund defines model for OrderRefund.
+type OrderRefund struct {
+	// Lines What comes back; without it, all that is left of the order.
+	Lines *[]RefundLine `json:"lines,omitempty"`
+
+	// RefundId Your id of this return within the order: 1 to 64 bytes without spaces. Required with lines. A repeated refund is known by it.
+	//
+	// Examples: R-1
+	RefundId *string `json:"refund_id,omitempty"`
+
+	// RefundTo Who gets a coupon whose last line comes back: its holder; the stock of its drop, so that another user can get it; or nobody: it stays used. holder if left out.
+	RefundTo *OrderRefundRefundTo `json:"refund_to,omitempty"`
+}
+
+// OrderRefundRefundTo Who gets a coupon whose last line comes back: its holder; the stock of its drop, so that another user can get it; or nobody: it stays used. holder if left out.
+type OrderRefundRefundTo string
 
 // OrderReport defines model for OrderReport.
 type OrderReport struct {
@@ -6248,7 +6782,12 @@ type OrderReport struct {
 
 // OwnDoor defines model for OwnDoor.
 type OwnDoor struct {
-	// Eligible Whether the drop opens for the user at all; if not, the other fields are absent.
+	// CodeNeeded The drop opens for the user once the user enters an access code, with POST /access-codes.
+	//
+	// Examples: false
+	CodeNeeded *bool `json:"code_needed,omitempty"`
+
+	// Eligible Whether the drop opens for the user at all; if not, the fields after code_needed are absent.
 	//
 	// Examples: true
 	Eligible bool `json:"eligible"`
@@ -6268,6 +6807,11 @@ type OwnDoor struct {
 	//
 	// Examples: {"en":"Members come first."}
 	Texts *map[string]string `json:"texts,omitempty"`
+
+	// Weight In a draw: how many chances the user's entry has.
+	//
+	// Examples: 1
+	Weight *int64 `json:"weight,omitempty"`
 }
 
 // OwnedCoupon defines model for OwnedCoupon.
@@ -6528,6 +7072,32 @@ type PushSubscription struct {
 	P256dh string `json:"p256dh"`
 }
 
+// Qualified defines model for Qualified.
+type Qualified struct {
+	Best BestCoupons `json:"best"`
+
+	// ExpiresSoon The usable coupons that expire within 72 hours, the earliest first.
+	ExpiresSoon []SoonExpiring   `json:"expires_soon"`
+	Unusable    []UnusableCoupon `json:"unusable"`
+
+	// Usable Each coupon by itself, the largest discount first.
+	Usable []UsableCoupon `json:"usable"`
+}
+
+// QualifyWish defines model for QualifyWish.
+type QualifyWish struct {
+	// Coupons The coupons to look at. Without it: the newest 100 unused coupons of the user.
+	//
+	// Examples: ["1"]
+	Coupons *[]string `json:"coupons,omitempty"`
+	Order   CartOrder `json:"order"`
+
+	// UserId The owner of the coupons. Not needed with the user's own token or with X-User-ID; if given, both must agree.
+	//
+	// Examples: 1001
+	UserId *string `json:"user_id,omitempty"`
+}
+
 // QuietHours defines model for QuietHours.
 type QuietHours struct {
 	// From 24-hour time.
@@ -6587,6 +7157,38 @@ type Redemption struct {
 	//
 	// Examples: 1XBE-VF78-VYKW-JAGH
 	Code string `json:"code"`
+}
+
+// RefundAnswer defines model for RefundAnswer.
+type RefundAnswer struct {
+	// Clawback The discount of lines that stay which the customer loses, because a coupon's threshold is no longer met; taken off pay_back.
+	//
+	// Examples: 0
+	Clawback int64 `json:"clawback"`
+
+	// Coupons The coupons that came back with this refund.
+	Coupons []string     `json:"coupons"`
+	Lines   []RefundLine `json:"lines"`
+	Order   CouponOrder  `json:"order"`
+
+	// PayBack Pay this back: the returned lines less their share of the discount, less clawback; in minor units.
+	//
+	// Examples: 1500
+	PayBack int64 `json:"pay_back"`
+
+	// RefundId Examples: R-1
+	RefundId string `json:"refund_id"`
+}
+
+// RefundLine defines model for RefundLine.
+type RefundLine struct {
+	// Id The id of the line in the lock.
+	//
+	// Examples: 1
+	Id string `json:"id"`
+
+	// Quantity Examples: 1
+	Quantity int64 `json:"quantity"`
 }
 
 // ReminderState defines model for ReminderState.
@@ -6724,6 +7326,24 @@ type RevokeReason struct {
 
 	// ReturnToStock Return the coupon to the stock.
 	ReturnToStock *bool `json:"return_to_stock,omitempty"`
+}
+
+// SMSCost defines model for SMSCost.
+type SMSCost struct {
+	// CostMicros Their cost by the price list of the time, in millionths of a unit of the currency.
+	//
+	// Examples: 13500000
+	CostMicros int64 `json:"cost_micros"`
+
+	// Currency Empty for parts that were sent without a price list.
+	//
+	// Examples: CNY
+	Currency string `json:"currency"`
+
+	// Parts Parts of text messages that a provider took.
+	//
+	// Examples: 300
+	Parts int64 `json:"parts"`
 }
 
 // Segment defines model for Segment.
@@ -6904,6 +7524,12 @@ type ShopMoney struct {
 
 	// Now The last days, by currency. Currencies are never added. An order with coupons of several drops of a shop is one order.
 	Now []Sums `json:"now"`
+
+	// Sms What text messages about drops and of campaigns cost in the last days, by currency. Tests and verification codes belong to no shop.
+	Sms []SMSCost `json:"sms"`
+
+	// SmsBefore As many days before those.
+	SmsBefore []SMSCost `json:"sms_before"`
 }
 
 // ShopWish defines model for ShopWish.
@@ -6920,6 +7546,11 @@ type ShopWish struct {
 // Slot defines model for Slot.
 type Slot struct {
 	Channels []Cell `json:"channels"`
+
+	// Doors The doors, from 1, that open at the opening which the slot precedes; absent = it is for all users.
+	//
+	// Examples: [1]
+	Doors *[]int64 `json:"doors,omitempty"`
 
 	// DueAt Examples: 2027-01-01T11:55:00Z
 	DueAt time.Time `json:"due_at"`
@@ -6941,6 +7572,15 @@ type Slot struct {
 
 // SlotState Examples: waiting
 type SlotState string
+
+// SoonExpiring defines model for SoonExpiring.
+type SoonExpiring struct {
+	// Coupon The coupon's id.
+	//
+	// Examples: 1
+	Coupon    string    `json:"coupon"`
+	ExpiresAt time.Time `json:"expires_at"`
+}
 
 // Spent defines model for Spent.
 type Spent struct {
@@ -7004,10 +7644,10 @@ type Step struct {
 	// From The opening before a move.
 	From *time.Time `json:"from,omitempty"`
 
-	// Kind door is the opening of the user's door, with its name as reason; a user with no_door belongs to none. entered, struck and drawn are steps of an entry in a draw; waiting has as reason roughly how many users are before one who still waits (under_10, under_100, under_1000, more); drawn has the reason won or lost, and score / cutoff as detail.
+	// Kind door is the opening of the user's door, with its name as reason; a user with no_door belongs to none. entered, struck and drawn are steps of an entry in a draw; waiting has as reason roughly how many users are before one who still waits (under_10, under_100, under_1000, more); drawn has the reason won or lost, and score / cutoff as detail; entered has the door as reason and the weight as detail.
 	Kind StepKind `json:"kind"`
 
-	// Message The kind of message; notice: before a coupon expires; waitlist: of a coupon that the waitlist gave; offer: of a coupon that it offers.
+	// Message The kind of message; notice: before a coupon expires; waitlist: of a coupon that the waitlist gave; offer: of a coupon that it offers; won and lost: of the result of a draw.
 	Message *StepMessage `json:"message,omitempty"`
 
 	// Minutes Examples: 10
@@ -7034,10 +7674,10 @@ type Step struct {
 	To *time.Time `json:"to,omitempty"`
 }
 
-// StepKind door is the opening of the user's door, with its name as reason; a user with no_door belongs to none. entered, struck and drawn are steps of an entry in a draw; waiting has as reason roughly how many users are before one who still waits (under_10, under_100, under_1000, more); drawn has the reason won or lost, and score / cutoff as detail.
+// StepKind door is the opening of the user's door, with its name as reason; a user with no_door belongs to none. entered, struck and drawn are steps of an entry in a draw; waiting has as reason roughly how many users are before one who still waits (under_10, under_100, under_1000, more); drawn has the reason won or lost, and score / cutoff as detail; entered has the door as reason and the weight as detail.
 type StepKind string
 
-// StepMessage The kind of message; notice: before a coupon expires; waitlist: of a coupon that the waitlist gave; offer: of a coupon that it offers.
+// StepMessage The kind of message; notice: before a coupon expires; waitlist: of a coupon that the waitlist gave; offer: of a coupon that it offers; won and lost: of the result of a draw.
 type StepMessage string
 
 // StepOutcome recovered: sent after at least one failure; sent with the reason quiet_hours: at their end.
@@ -7245,6 +7885,11 @@ type Tally struct {
 
 // Template defines model for Template.
 type Template struct {
+	// AcceptHours For draw: for how many hours winners may accept their coupon, with POST /draws/{id}/acceptance; then the next tickets move up. 0 = winners get it at once. At most 1000 coupons.
+	//
+	// Examples: 0
+	AcceptHours *int64 `json:"accept_hours,omitempty"`
+
 	// AcceptMinutes With waitlist offer: how long an offer can be accepted, 5 to 1440 minutes of the user's waking hours; 30 if left out.
 	//
 	// Examples: 30
@@ -7307,6 +7952,11 @@ type Template struct {
 	// Examples: 3000
 	MaxOff *int64 `json:"max_off,omitempty"`
 
+	// MaxPerOrder How many coupons of the drop one order can use. Fixed once the drop is published. 1 if left out.
+	//
+	// Examples: 1
+	MaxPerOrder *int64 `json:"max_per_order,omitempty"`
+
 	// Name Examples: 20 off
 	Name string `json:"name"`
 
@@ -7349,6 +7999,11 @@ type Template struct {
 	Protection  *TemplateProtection `json:"protection,omitempty"`
 	PublishedAt *time.Time          `json:"published_at,omitempty"`
 
+	// RefundRule What a partial refund does if the lines that stay are below the threshold: keep = they keep their share of the discount, recompute = they lose it. Fixed once the drop is published. keep if left out.
+	//
+	// Examples: keep
+	RefundRule *TemplateRefundRule `json:"refund_rule,omitempty"`
+
 	// RefundTo Who has a coupon after its order was refunded: its user, or the stock. user if left out.
 	//
 	// Examples: user
@@ -7365,6 +8020,16 @@ type Template struct {
 
 	// Slots The reminder slots of the current opening, the farthest first; empty for a draft, and absent from lists.
 	Slots *[]Slot `json:"slots,omitempty"`
+
+	// StackGroup The group of the coupons: 1 to 32 small letters, digits, - and _. Without a group the coupons stand alone in an order.
+	//
+	// Examples: welcome
+	StackGroup *string `json:"stack_group,omitempty"`
+
+	// StacksWith The groups that the coupons go together with in an order. The drops of these groups must name stack_group too.
+	//
+	// Examples: ["member"]
+	StacksWith *[]string `json:"stacks_with,omitempty"`
 
 	// State Examples: draft
 	State TemplateState `json:"state"`
@@ -7424,6 +8089,11 @@ type TemplateOpeningMode string
 // Examples: off
 type TemplateProtection string
 
+// TemplateRefundRule What a partial refund does if the lines that stay are below the threshold: keep = they keep their share of the discount, recompute = they lose it. Fixed once the drop is published. keep if left out.
+//
+// Examples: keep
+type TemplateRefundRule string
+
 // TemplateRefundTo Who has a coupon after its order was refunded: its user, or the stock. user if left out.
 //
 // Examples: user
@@ -7447,6 +8117,7 @@ type TemplateList struct {
 
 // TemplatePatch defines model for TemplatePatch.
 type TemplatePatch struct {
+	AcceptHours    *int64                   `json:"accept_hours,omitempty"`
 	AcceptMinutes  *int64                   `json:"accept_minutes,omitempty"`
 	AmountOff      *int64                   `json:"amount_off,omitempty"`
 	ClaimMode      *TemplatePatchClaimMode  `json:"claim_mode,omitempty"`
@@ -7460,6 +8131,7 @@ type TemplatePatch struct {
 	HoldOutPercent *int64                   `json:"hold_out_percent,omitempty"`
 	Kind           *TemplatePatchKind       `json:"kind,omitempty"`
 	MaxOff         *int64                   `json:"max_off,omitempty"`
+	MaxPerOrder    *int64                   `json:"max_per_order,omitempty"`
 	Name           *string                  `json:"name,omitempty"`
 	Note           *string                  `json:"note,omitempty"`
 	NotifyChannels *[]string                `json:"notify_channels,omitempty"`
@@ -7475,12 +8147,19 @@ type TemplatePatch struct {
 	Protection   *TemplatePatchProtection  `json:"protection,omitempty"`
 
 	// Reason Reason for the audit log; recommended when the opening moves.
-	Reason   *string                `json:"reason,omitempty"`
-	RefundTo *TemplatePatchRefundTo `json:"refund_to,omitempty"`
+	Reason     *string                  `json:"reason,omitempty"`
+	RefundRule *TemplatePatchRefundRule `json:"refund_rule,omitempty"`
+	RefundTo   *TemplatePatchRefundTo   `json:"refund_to,omitempty"`
 
 	// RemindOnce With a moved opening: users who have been sent a reminder already are not sent it again for the new opening.
-	RemindOnce     *bool                `json:"remind_once,omitempty"`
-	ShopNumber     *string              `json:"shop_number,omitempty"`
+	RemindOnce *bool   `json:"remind_once,omitempty"`
+	ShopNumber *string `json:"shop_number,omitempty"`
+
+	// StackGroup "" = they stand alone.
+	StackGroup *string `json:"stack_group,omitempty"`
+
+	// StacksWith null or [] = none.
+	StacksWith     *[]string            `json:"stacks_with,omitempty"`
 	Stock          *int64               `json:"stock,omitempty"`
 	Target         *TemplatePatchTarget `json:"target,omitempty"`
 	Threshold      *int64               `json:"threshold,omitempty"`
@@ -7512,6 +8191,9 @@ type TemplatePatchOpeningMode string
 // TemplatePatchProtection defines model for TemplatePatch.Protection.
 type TemplatePatchProtection string
 
+// TemplatePatchRefundRule defines model for TemplatePatch.RefundRule.
+type TemplatePatchRefundRule string
+
 // TemplatePatchRefundTo defines model for TemplatePatch.RefundTo.
 type TemplatePatchRefundTo string
 
@@ -7523,6 +8205,11 @@ type TemplatePatchWaitlist string
 
 // TemplateWish defines model for TemplateWish.
 type TemplateWish struct {
+	// AcceptHours For draw: for how many hours winners may accept their coupon, with POST /draws/{id}/acceptance; then the next tickets move up. 0 = winners get it at once. At most 1000 coupons.
+	//
+	// Examples: 0
+	AcceptHours *int64 `json:"accept_hours,omitempty"`
+
 	// AcceptMinutes With waitlist offer: how long an offer can be accepted, 5 to 1440 minutes of the user's waking hours; 30 if left out.
 	//
 	// Examples: 30
@@ -7580,6 +8267,11 @@ type TemplateWish struct {
 	// Examples: 3000
 	MaxOff *int64 `json:"max_off,omitempty"`
 
+	// MaxPerOrder How many coupons of the drop one order can use. Fixed once the drop is published. 1 if left out.
+	//
+	// Examples: 1
+	MaxPerOrder *int64 `json:"max_per_order,omitempty"`
+
 	// Name At most 120 characters.
 	//
 	// Examples: 20 off
@@ -7629,6 +8321,11 @@ type TemplateWish struct {
 	// Examples: off
 	Protection *TemplateWishProtection `json:"protection,omitempty"`
 
+	// RefundRule What a partial refund does if the lines that stay are below the threshold: keep = they keep their share of the discount, recompute = they lose it. Fixed once the drop is published. keep if left out.
+	//
+	// Examples: keep
+	RefundRule *TemplateWishRefundRule `json:"refund_rule,omitempty"`
+
 	// RefundTo Who has a coupon after its order was refunded: its user, or the stock. user if left out.
 	//
 	// Examples: user
@@ -7636,6 +8333,16 @@ type TemplateWish struct {
 
 	// ShopNumber Examples: 10
 	ShopNumber string `json:"shop_number"`
+
+	// StackGroup The group of the coupons: 1 to 32 small letters, digits, - and _. Without a group the coupons stand alone in an order.
+	//
+	// Examples: welcome
+	StackGroup *string `json:"stack_group,omitempty"`
+
+	// StacksWith The groups that the coupons go together with in an order. The drops of these groups must name stack_group too.
+	//
+	// Examples: ["member"]
+	StacksWith *[]string `json:"stacks_with,omitempty"`
 
 	// Stock How many coupons there are.
 	//
@@ -7691,6 +8398,11 @@ type TemplateWishOpeningMode string
 // Examples: off
 type TemplateWishProtection string
 
+// TemplateWishRefundRule What a partial refund does if the lines that stay are below the threshold: keep = they keep their share of the discount, recompute = they lose it. Fixed once the drop is published. keep if left out.
+//
+// Examples: keep
+type TemplateWishRefundRule string
+
 // TemplateWishRefundTo Who has a coupon after its order was refunded: its user, or the stock. user if left out.
 //
 // Examples: user
@@ -7717,6 +8429,45 @@ type Timeline struct {
 
 	// Steps In the order of time; expected steps come last.
 	Steps []Step `json:"steps"`
+}
+
+// UnusableCoupon defines model for UnusableCoupon.
+type UnusableCoupon struct {
+	// Coupon The coupon's id.
+	//
+	// Examples: 2
+	Coupon string `json:"coupon"`
+
+	// Missing For below_threshold: by how much the order must grow, in minor units.
+	//
+	// Examples: 1200
+	Missing *int64 `json:"missing,omitempty"`
+
+	// Reason coupon_not_found: it does not exist or belongs to another user. locked to suspended: its state.
+	//
+	// Examples: below_threshold
+	Reason UnusableCouponReason `json:"reason"`
+}
+
+// UnusableCouponReason coupon_not_found: it does not exist or belongs to another user. locked to suspended: its state.
+//
+// Examples: below_threshold
+type UnusableCouponReason string
+
+// UsableCoupon defines model for UsableCoupon.
+type UsableCoupon struct {
+	// Coupon The coupon's id.
+	//
+	// Examples: 1
+	Coupon string `json:"coupon"`
+
+	// Discount What the coupon takes off, in minor units.
+	//
+	// Examples: 1000
+	Discount int64 `json:"discount"`
+
+	// Lines The discount by line, without lines that have none; adds up to discount.
+	Lines []LineShare `json:"lines"`
 }
 
 // Use defines model for Use.
@@ -8126,6 +8877,15 @@ type WorkerRoles struct {
 
 	// Gate Examples: 2
 	Gate int64 `json:"gate"`
+}
+
+// EnterAccessCodeParams defines parameters for EnterAccessCode.
+type EnterAccessCodeParams struct {
+	// XUserID With a service key that has the scope act-as-user: the user the request is about.
+	XUserID *string `json:"X-User-ID,omitempty"`
+
+	// IdempotencyKey Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true.
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
 // ListCampaignsParams defines parameters for ListCampaigns.
@@ -8746,6 +9506,15 @@ type ListCouponsParams struct {
 // ListCouponsParamsState defines parameters for ListCoupons.
 type ListCouponsParamsState string
 
+// QualifyCouponsParams defines parameters for QualifyCoupons.
+type QualifyCouponsParams struct {
+	// XUserID With a service key that has the scope act-as-user: the user the request is about.
+	XUserID *string `json:"X-User-ID,omitempty"`
+
+	// IdempotencyKey Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true.
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
 // GetCouponParams defines parameters for GetCoupon.
 type GetCouponParams struct {
 	// XUserID With a service key that has the scope act-as-user: the user the request is about.
@@ -8835,6 +9604,15 @@ type RemoveDeviceParams struct {
 	XUserID *string `json:"X-User-ID,omitempty"`
 }
 
+// AcceptDrawParams defines parameters for AcceptDraw.
+type AcceptDrawParams struct {
+	// XUserID With a service key that has the scope act-as-user: the user the request is about.
+	XUserID *string `json:"X-User-ID,omitempty"`
+
+	// IdempotencyKey Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true.
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
 // LeaveDrawParams defines parameters for LeaveDraw.
 type LeaveDrawParams struct {
 	// XUserID With a service key that has the scope act-as-user: the user the request is about.
@@ -8857,6 +9635,12 @@ type EnterDrawParams struct {
 type GetDrawListParams struct {
 	// Chunk Which chunk, from 0; absent = the first.
 	Chunk *string `form:"chunk,omitempty" json:"chunk,omitempty"`
+}
+
+// GetDrawProofParams defines parameters for GetDrawProof.
+type GetDrawProofParams struct {
+	// Ticket Also prove that this ticket is in the sealed list.
+	Ticket *string `form:"ticket,omitempty" json:"ticket,omitempty"`
 }
 
 // InboxParams defines parameters for Inbox.
@@ -8891,6 +9675,42 @@ type InboxStreamParams struct {
 
 // ReportOrderParams defines parameters for ReportOrder.
 type ReportOrderParams struct {
+	// XUserID With a service key that also has the scope act-as-user: the coupon must belong to this user.
+	XUserID *string `json:"X-User-ID,omitempty"`
+
+	// IdempotencyKey Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true.
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
+// ConfirmOrderParams defines parameters for ConfirmOrder.
+type ConfirmOrderParams struct {
+	// XUserID With a service key that also has the scope act-as-user: the coupon must belong to this user.
+	XUserID *string `json:"X-User-ID,omitempty"`
+
+	// IdempotencyKey Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true.
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
+// LockOrderParams defines parameters for LockOrder.
+type LockOrderParams struct {
+	// XUserID With a service key that also has the scope act-as-user: the coupon must belong to this user.
+	XUserID *string `json:"X-User-ID,omitempty"`
+
+	// IdempotencyKey Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true.
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
+// RefundOrderParams defines parameters for RefundOrder.
+type RefundOrderParams struct {
+	// XUserID With a service key that also has the scope act-as-user: the coupon must belong to this user.
+	XUserID *string `json:"X-User-ID,omitempty"`
+
+	// IdempotencyKey Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true.
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
+// ReleaseOrderParams defines parameters for ReleaseOrder.
+type ReleaseOrderParams struct {
 	// XUserID With a service key that also has the scope act-as-user: the coupon must belong to this user.
 	XUserID *string `json:"X-User-ID,omitempty"`
 
@@ -9052,6 +9872,9 @@ type AcceptOfferParams struct {
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
+// EnterAccessCodeJSONRequestBody defines body for EnterAccessCode for application/json ContentType.
+type EnterAccessCodeJSONRequestBody = AccessWish
+
 // CreateCampaignJSONRequestBody defines body for CreateCampaign for application/json ContentType.
 type CreateCampaignJSONRequestBody = CampaignWish
 
@@ -9196,6 +10019,9 @@ type PutBrowserJSONRequestBody = PushSubscription
 // ClaimJSONRequestBody defines body for Claim for application/json ContentType.
 type ClaimJSONRequestBody = ClaimWish
 
+// QualifyCouponsJSONRequestBody defines body for QualifyCoupons for application/json ContentType.
+type QualifyCouponsJSONRequestBody = QualifyWish
+
 // AppealCouponJSONRequestBody defines body for AppealCoupon for application/json ContentType.
 type AppealCouponJSONRequestBody = Appeal
 
@@ -9214,11 +10040,23 @@ type ReleaseCouponJSONRequestBody = OrderRef
 // PutDeviceJSONRequestBody defines body for PutDevice for application/json ContentType.
 type PutDeviceJSONRequestBody = DeviceChange
 
+// EnterDrawJSONRequestBody defines body for EnterDraw for application/json ContentType.
+type EnterDrawJSONRequestBody = EntryWish
+
 // MarkReadJSONRequestBody defines body for MarkRead for application/json ContentType.
 type MarkReadJSONRequestBody = ReadMark
 
 // ReportOrderJSONRequestBody defines body for ReportOrder for application/json ContentType.
 type ReportOrderJSONRequestBody = OrderReport
+
+// ConfirmOrderJSONRequestBody defines body for ConfirmOrder for application/json ContentType.
+type ConfirmOrderJSONRequestBody = OrderConfirm
+
+// LockOrderJSONRequestBody defines body for LockOrder for application/json ContentType.
+type LockOrderJSONRequestBody = OrderLock
+
+// RefundOrderJSONRequestBody defines body for RefundOrder for application/json ContentType.
+type RefundOrderJSONRequestBody = OrderRefund
 
 // GetClaimPassJSONRequestBody defines body for GetClaimPass for application/json ContentType.
 type GetClaimPassJSONRequestBody = ClaimEvidence
@@ -9808,6 +10646,24 @@ func WithRequestEditorFn(fn RequestEditorFn) ClientOption {
 // The interface specification for the client above.
 type ClientInterface interface {
 
+	// EnterAccessCodeWithBody Enter the access code of a drop
+	//
+	// The code belongs to the first user who enters it, and opens the drop's door for access codes to that user. It can be entered before the drop opens, and again: a repetition changes nothing. GET /templates/{id} then names the user's door. After ten codes in a minute that are not valid, the user is answered rate_limited for a while.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /access-codes (the `EnterAccessCode` operationId).
+	EnterAccessCodeWithBody(ctx context.Context, params *EnterAccessCodeParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// EnterAccessCode Enter the access code of a drop
+	//
+	// The code belongs to the first user who enters it, and opens the drop's door for access codes to that user. It can be entered before the drop opens, and again: a repetition changes nothing. GET /templates/{id} then names the user's door. After ten codes in a minute that are not valid, the user is answered rate_limited for a while.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /access-codes (the `EnterAccessCode` operationId).
+	EnterAccessCode(ctx context.Context, params *EnterAccessCodeParams, body EnterAccessCodeJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListBudgets List budgets
 	//
 	// Of shops, and of drops and campaigns that have not ended more than a week ago.
@@ -10270,7 +11126,7 @@ type ClientInterface interface {
 
 	// ShopMoney Show what shops earned
 	//
-	// Orders that used coupons over the last days, and over as many days before.
+	// Orders that used coupons over the last days, and over as many days before, and what text messages cost.
 	//
 	// Corresponds with GET /admin/money (the `ShopMoney` operationId).
 	ShopMoney(ctx context.Context, params *ShopMoneyParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -11002,6 +11858,24 @@ type ClientInterface interface {
 	// Corresponds with GET /coupons (the `ListCoupons` operationId).
 	ListCoupons(ctx context.Context, params *ListCouponsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// QualifyCouponsWithBody Which coupons an order can use, and which together are best
+	//
+	// Stores nothing and holds nothing. Coupons for products take effect first, then amounts off, then percentages of what is left; a threshold looks at the part that is not discounted yet. An order uses at most 5 coupons, whose drops must name each other's stack_group.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /coupons/qualify (the `QualifyCoupons` operationId).
+	QualifyCouponsWithBody(ctx context.Context, params *QualifyCouponsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// QualifyCoupons Which coupons an order can use, and which together are best
+	//
+	// Stores nothing and holds nothing. Coupons for products take effect first, then amounts off, then percentages of what is left; a threshold looks at the part that is not discounted yet. An order uses at most 5 coupons, whose drops must name each other's stack_group.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /coupons/qualify (the `QualifyCoupons` operationId).
+	QualifyCoupons(ctx context.Context, params *QualifyCouponsParams, body QualifyCouponsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// GetCoupon Show a coupon
 	//
 	// Users see their own; a key with the scope payment and without X-User-ID sees any.
@@ -11150,6 +12024,13 @@ type ClientInterface interface {
 	// Corresponds with DELETE /devices/{id} (the `RemoveDevice` operationId).
 	RemoveDevice(ctx context.Context, id string, params *RemoveDeviceParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// AcceptDraw Accept a coupon won in a draw
+	//
+	// For a draw with accept_hours. The answer comes after the acceptance is stored durably; a repetition gets the same answer. A coupon that is not accepted in time goes to the next ticket.
+	//
+	// Corresponds with POST /draws/{id}/acceptance (the `AcceptDraw` operationId).
+	AcceptDraw(ctx context.Context, id string, params *AcceptDrawParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// GetDrawCard Show the card of a draw
 	//
 	// Needs no credentials. The rules as they were announced, signed, in all versions; and the seal as soon as there is one.
@@ -11171,12 +12052,23 @@ type ClientInterface interface {
 	// Corresponds with GET /draws/{id}/entry (the `GetDrawEntry` operationId).
 	GetDrawEntry(ctx context.Context, id string, params *GetDrawEntryParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// EnterDrawWithBody Enter a draw
+	//
+	// One entry a user; the answer comes after it is stored durably. A repetition gets the same receipt. The draw is fair to everybody who enters in time: the instant does not matter.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /draws/{id}/entry (the `EnterDraw` operationId).
+	EnterDrawWithBody(ctx context.Context, id string, params *EnterDrawParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// EnterDraw Enter a draw
 	//
 	// One entry a user; the answer comes after it is stored durably. A repetition gets the same receipt. The draw is fair to everybody who enters in time: the instant does not matter.
 	//
+	// Takes a body of the `application/json` content type.
+	//
 	// Corresponds with PUT /draws/{id}/entry (the `EnterDraw` operationId).
-	EnterDraw(ctx context.Context, id string, params *EnterDrawParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+	EnterDraw(ctx context.Context, id string, params *EnterDrawParams, body EnterDrawJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetDrawList Get the sealed list of a draw
 	//
@@ -11190,7 +12082,7 @@ type ClientInterface interface {
 	// Needs no credentials. With this and the list everybody can recompute the draw: `dropbell verify-draw` does with the address of this draw, without /proof.
 	//
 	// Corresponds with GET /draws/{id}/proof (the `GetDrawProof` operationId).
-	GetDrawProof(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
+	GetDrawProof(ctx context.Context, id string, params *GetDrawProofParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// Inbox List the user's in-app messages
 	//
@@ -11237,6 +12129,67 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /orders (the `ReportOrder` operationId).
 	ReportOrder(ctx context.Context, params *ReportOrderParams, body ReportOrderJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ConfirmOrderWithBody Use the coupons that the order holds
+	//
+	// All of them or none. Repeating it changes nothing.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /orders/{order}/confirm (the `ConfirmOrder` operationId).
+	ConfirmOrderWithBody(ctx context.Context, order string, params *ConfirmOrderParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ConfirmOrder Use the coupons that the order holds
+	//
+	// All of them or none. Repeating it changes nothing.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /orders/{order}/confirm (the `ConfirmOrder` operationId).
+	ConfirmOrder(ctx context.Context, order string, params *ConfirmOrderParams, body ConfirmOrderJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// LockOrderWithBody Lock several coupons for an order
+	//
+	// All of them or none. A changed cart is the same order with a higher revision: coupons that it no longer uses are released, and cannot come back to this order. Order ids are unique within the installation; begin them with the shop's number if shops number their orders alike. Repeating it changes nothing.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /orders/{order}/lock (the `LockOrder` operationId).
+	LockOrderWithBody(ctx context.Context, order string, params *LockOrderParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// LockOrder Lock several coupons for an order
+	//
+	// All of them or none. A changed cart is the same order with a higher revision: coupons that it no longer uses are released, and cannot come back to this order. Order ids are unique within the installation; begin them with the shop's number if shops number their orders alike. Repeating it changes nothing.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /orders/{order}/lock (the `LockOrder` operationId).
+	LockOrder(ctx context.Context, order string, params *LockOrderParams, body LockOrderJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RefundOrderWithBody Return lines of an order, and its coupons with their last line
+	//
+	// Answers what to pay back. A line's share of the discount is not paid back; a drop with the refund_rule recompute also takes back the discount of the lines that stay, if they are below its threshold. Repeating it changes nothing.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /orders/{order}/refund (the `RefundOrder` operationId).
+	RefundOrderWithBody(ctx context.Context, order string, params *RefundOrderParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RefundOrder Return lines of an order, and its coupons with their last line
+	//
+	// Answers what to pay back. A line's share of the discount is not paid back; a drop with the refund_rule recompute also takes back the discount of the lines that stay, if they are below its threshold. Repeating it changes nothing.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /orders/{order}/refund (the `RefundOrder` operationId).
+	RefundOrder(ctx context.Context, order string, params *RefundOrderParams, body RefundOrderJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ReleaseOrder Give the coupons of the order back
+	//
+	// Works before the lock too, which then fails. A confirmed order is refused: refund it. Repeating it changes nothing.
+	//
+	// Corresponds with POST /orders/{order}/release (the `ReleaseOrder` operationId).
+	ReleaseOrder(ctx context.Context, order string, params *ReleaseOrderParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetClaimPassWithBody Earn a pass for a protected drop
 	//
@@ -11440,6 +12393,44 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /waitlist/{template_id}/accept (the `AcceptOffer` operationId).
 	AcceptOffer(ctx context.Context, templateId string, params *AcceptOfferParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+}
+
+// EnterAccessCodeWithBody Enter the access code of a drop
+//
+// The code belongs to the first user who enters it, and opens the drop's door for access codes to that user. It can be entered before the drop opens, and again: a repetition changes nothing. GET /templates/{id} then names the user's door. After ten codes in a minute that are not valid, the user is answered rate_limited for a while.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /access-codes (the `EnterAccessCode` operationId).
+func (c *Client) EnterAccessCodeWithBody(ctx context.Context, params *EnterAccessCodeParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewEnterAccessCodeRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// EnterAccessCode Enter the access code of a drop
+//
+// The code belongs to the first user who enters it, and opens the drop's door for access codes to that user. It can be entered before the drop opens, and again: a repetition changes nothing. GET /templates/{id} then names the user's door. After ten codes in a minute that are not valid, the user is answered rate_limited for a while.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /access-codes (the `EnterAccessCode` operationId).
+func (c *Client) EnterAccessCode(ctx context.Context, params *EnterAccessCodeParams, body EnterAccessCodeJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewEnterAccessCodeRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
 }
 
 // ListBudgets List budgets
@@ -12484,7 +13475,7 @@ func (c *Client) AddListMembersWithBody(ctx context.Context, id string, contentT
 
 // ShopMoney Show what shops earned
 //
-// Orders that used coupons over the last days, and over as many days before.
+// Orders that used coupons over the last days, and over as many days before, and what text messages cost.
 //
 // Corresponds with GET /admin/money (the `ShopMoney` operationId).
 func (c *Client) ShopMoney(ctx context.Context, params *ShopMoneyParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -14216,6 +15207,44 @@ func (c *Client) ListCoupons(ctx context.Context, params *ListCouponsParams, req
 	return c.Client.Do(req)
 }
 
+// QualifyCouponsWithBody Which coupons an order can use, and which together are best
+//
+// Stores nothing and holds nothing. Coupons for products take effect first, then amounts off, then percentages of what is left; a threshold looks at the part that is not discounted yet. An order uses at most 5 coupons, whose drops must name each other's stack_group.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /coupons/qualify (the `QualifyCoupons` operationId).
+func (c *Client) QualifyCouponsWithBody(ctx context.Context, params *QualifyCouponsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewQualifyCouponsRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// QualifyCoupons Which coupons an order can use, and which together are best
+//
+// Stores nothing and holds nothing. Coupons for products take effect first, then amounts off, then percentages of what is left; a threshold looks at the part that is not discounted yet. An order uses at most 5 coupons, whose drops must name each other's stack_group.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /coupons/qualify (the `QualifyCoupons` operationId).
+func (c *Client) QualifyCoupons(ctx context.Context, params *QualifyCouponsParams, body QualifyCouponsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewQualifyCouponsRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // GetCoupon Show a coupon
 //
 // Users see their own; a key with the scope payment and without X-User-ID sees any.
@@ -14544,6 +15573,23 @@ func (c *Client) RemoveDevice(ctx context.Context, id string, params *RemoveDevi
 	return c.Client.Do(req)
 }
 
+// AcceptDraw Accept a coupon won in a draw
+//
+// For a draw with accept_hours. The answer comes after the acceptance is stored durably; a repetition gets the same answer. A coupon that is not accepted in time goes to the next ticket.
+//
+// Corresponds with POST /draws/{id}/acceptance (the `AcceptDraw` operationId).
+func (c *Client) AcceptDraw(ctx context.Context, id string, params *AcceptDrawParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAcceptDrawRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // GetDrawCard Show the card of a draw
 //
 // Needs no credentials. The rules as they were announced, signed, in all versions; and the seal as soon as there is one.
@@ -14595,13 +15641,34 @@ func (c *Client) GetDrawEntry(ctx context.Context, id string, params *GetDrawEnt
 	return c.Client.Do(req)
 }
 
+// EnterDrawWithBody Enter a draw
+//
+// One entry a user; the answer comes after it is stored durably. A repetition gets the same receipt. The draw is fair to everybody who enters in time: the instant does not matter.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /draws/{id}/entry (the `EnterDraw` operationId).
+func (c *Client) EnterDrawWithBody(ctx context.Context, id string, params *EnterDrawParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewEnterDrawRequestWithBody(c.Server, id, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // EnterDraw Enter a draw
 //
 // One entry a user; the answer comes after it is stored durably. A repetition gets the same receipt. The draw is fair to everybody who enters in time: the instant does not matter.
 //
+// Takes a body of the `application/json` content type.
+//
 // Corresponds with PUT /draws/{id}/entry (the `EnterDraw` operationId).
-func (c *Client) EnterDraw(ctx context.Context, id string, params *EnterDrawParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewEnterDrawRequest(c.Server, id, params)
+func (c *Client) EnterDraw(ctx context.Context, id string, params *EnterDrawParams, body EnterDrawJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewEnterDrawRequest(c.Server, id, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -14634,8 +15701,8 @@ func (c *Client) GetDrawList(ctx context.Context, id string, params *GetDrawList
 // Needs no credentials. With this and the list everybody can recompute the draw: `dropbell verify-draw` does with the address of this draw, without /proof.
 //
 // Corresponds with GET /draws/{id}/proof (the `GetDrawProof` operationId).
-func (c *Client) GetDrawProof(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewGetDrawProofRequest(c.Server, id)
+func (c *Client) GetDrawProof(ctx context.Context, id string, params *GetDrawProofParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetDrawProofRequest(c.Server, id, params)
 	if err != nil {
 		return nil, err
 	}
@@ -14742,6 +15809,137 @@ func (c *Client) ReportOrderWithBody(ctx context.Context, params *ReportOrderPar
 // Corresponds with POST /orders (the `ReportOrder` operationId).
 func (c *Client) ReportOrder(ctx context.Context, params *ReportOrderParams, body ReportOrderJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewReportOrderRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ConfirmOrderWithBody Use the coupons that the order holds
+//
+// All of them or none. Repeating it changes nothing.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /orders/{order}/confirm (the `ConfirmOrder` operationId).
+func (c *Client) ConfirmOrderWithBody(ctx context.Context, order string, params *ConfirmOrderParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewConfirmOrderRequestWithBody(c.Server, order, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ConfirmOrder Use the coupons that the order holds
+//
+// All of them or none. Repeating it changes nothing.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /orders/{order}/confirm (the `ConfirmOrder` operationId).
+func (c *Client) ConfirmOrder(ctx context.Context, order string, params *ConfirmOrderParams, body ConfirmOrderJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewConfirmOrderRequest(c.Server, order, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// LockOrderWithBody Lock several coupons for an order
+//
+// All of them or none. A changed cart is the same order with a higher revision: coupons that it no longer uses are released, and cannot come back to this order. Order ids are unique within the installation; begin them with the shop's number if shops number their orders alike. Repeating it changes nothing.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /orders/{order}/lock (the `LockOrder` operationId).
+func (c *Client) LockOrderWithBody(ctx context.Context, order string, params *LockOrderParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewLockOrderRequestWithBody(c.Server, order, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// LockOrder Lock several coupons for an order
+//
+// All of them or none. A changed cart is the same order with a higher revision: coupons that it no longer uses are released, and cannot come back to this order. Order ids are unique within the installation; begin them with the shop's number if shops number their orders alike. Repeating it changes nothing.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /orders/{order}/lock (the `LockOrder` operationId).
+func (c *Client) LockOrder(ctx context.Context, order string, params *LockOrderParams, body LockOrderJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewLockOrderRequest(c.Server, order, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RefundOrderWithBody Return lines of an order, and its coupons with their last line
+//
+// Answers what to pay back. A line's share of the discount is not paid back; a drop with the refund_rule recompute also takes back the discount of the lines that stay, if they are below its threshold. Repeating it changes nothing.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /orders/{order}/refund (the `RefundOrder` operationId).
+func (c *Client) RefundOrderWithBody(ctx context.Context, order string, params *RefundOrderParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRefundOrderRequestWithBody(c.Server, order, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RefundOrder Return lines of an order, and its coupons with their last line
+//
+// Answers what to pay back. A line's share of the discount is not paid back; a drop with the refund_rule recompute also takes back the discount of the lines that stay, if they are below its threshold. Repeating it changes nothing.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /orders/{order}/refund (the `RefundOrder` operationId).
+func (c *Client) RefundOrder(ctx context.Context, order string, params *RefundOrderParams, body RefundOrderJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRefundOrderRequest(c.Server, order, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ReleaseOrder Give the coupons of the order back
+//
+// Works before the lock too, which then fails. A confirmed order is refused: refund it. Repeating it changes nothing.
+//
+// Corresponds with POST /orders/{order}/release (the `ReleaseOrder` operationId).
+func (c *Client) ReleaseOrder(ctx context.Context, order string, params *ReleaseOrderParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReleaseOrderRequest(c.Server, order, params)
 	if err != nil {
 		return nil, err
 	}
@@ -15223,6 +16421,72 @@ func (c *Client) AcceptOffer(ctx context.Context, templateId string, params *Acc
 		return nil, err
 	}
 	return c.Client.Do(req)
+}
+
+// NewEnterAccessCodeRequest calls the generic EnterAccessCode builder with application/json body
+func NewEnterAccessCodeRequest(server string, params *EnterAccessCodeParams, body EnterAccessCodeJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewEnterAccessCodeRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewEnterAccessCodeRequestWithBody constructs an http.Request for the EnterAccessCode method, with any body, and a specified content type
+func NewEnterAccessCodeRequestWithBody(server string, params *EnterAccessCodeParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/access-codes")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XUserID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-User-ID", *params.XUserID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-User-ID", headerParam0)
+		}
+
+		if params.IdempotencyKey != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam1)
+		}
+
+	}
+
+	return req, nil
 }
 
 // NewListBudgetsRequest constructs an http.Request for the ListBudgets method
@@ -21533,6 +22797,72 @@ func NewListCouponsRequest(server string, params *ListCouponsParams) (*http.Requ
 	return req, nil
 }
 
+// NewQualifyCouponsRequest calls the generic QualifyCoupons builder with application/json body
+func NewQualifyCouponsRequest(server string, params *QualifyCouponsParams, body QualifyCouponsJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewQualifyCouponsRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewQualifyCouponsRequestWithBody constructs an http.Request for the QualifyCoupons method, with any body, and a specified content type
+func NewQualifyCouponsRequestWithBody(server string, params *QualifyCouponsParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/coupons/qualify")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XUserID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-User-ID", *params.XUserID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-User-ID", headerParam0)
+		}
+
+		if params.IdempotencyKey != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam1)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewGetCouponRequest constructs an http.Request for the GetCoupon method
 func NewGetCouponRequest(server string, id string, params *GetCouponParams) (*http.Request, error) {
 	var err error
@@ -22262,6 +23592,66 @@ func NewRemoveDeviceRequest(server string, id string, params *RemoveDeviceParams
 	return req, nil
 }
 
+// NewAcceptDrawRequest constructs an http.Request for the AcceptDraw method
+func NewAcceptDrawRequest(server string, id string, params *AcceptDrawParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/draws/%s/acceptance", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XUserID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-User-ID", *params.XUserID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-User-ID", headerParam0)
+		}
+
+		if params.IdempotencyKey != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam1)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewGetDrawCardRequest constructs an http.Request for the GetDrawCard method
 func NewGetDrawCardRequest(server string, id string) (*http.Request, error) {
 	var err error
@@ -22394,8 +23784,19 @@ func NewGetDrawEntryRequest(server string, id string, params *GetDrawEntryParams
 	return req, nil
 }
 
-// NewEnterDrawRequest constructs an http.Request for the EnterDraw method
-func NewEnterDrawRequest(server string, id string, params *EnterDrawParams) (*http.Request, error) {
+// NewEnterDrawRequest calls the generic EnterDraw builder with application/json body
+func NewEnterDrawRequest(server string, id string, params *EnterDrawParams, body EnterDrawJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewEnterDrawRequestWithBody(server, id, params, "application/json", bodyReader)
+}
+
+// NewEnterDrawRequestWithBody constructs an http.Request for the EnterDraw method, with any body, and a specified content type
+func NewEnterDrawRequestWithBody(server string, id string, params *EnterDrawParams, contentType string, body io.Reader) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -22420,10 +23821,12 @@ func NewEnterDrawRequest(server string, id string, params *EnterDrawParams) (*ht
 		return nil, err
 	}
 
-	req, err := http.NewRequest(http.MethodPut, queryURL.String(), nil)
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
 	if err != nil {
 		return nil, err
 	}
+
+	req.Header.Add("Content-Type", contentType)
 
 	if params != nil {
 
@@ -22505,7 +23908,7 @@ func NewGetDrawListRequest(server string, id string, params *GetDrawListParams) 
 }
 
 // NewGetDrawProofRequest constructs an http.Request for the GetDrawProof method
-func NewGetDrawProofRequest(server string, id string) (*http.Request, error) {
+func NewGetDrawProofRequest(server string, id string, params *GetDrawProofParams) (*http.Request, error) {
 	var err error
 
 	var pathParam0 string
@@ -22528,6 +23931,33 @@ func NewGetDrawProofRequest(server string, id string) (*http.Request, error) {
 	queryURL, err := serverURL.Parse(operationPath)
 	if err != nil {
 		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Ticket != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", false, "ticket", *params.Ticket, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
 	}
 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
@@ -22774,6 +24204,285 @@ func NewReportOrderRequestWithBody(server string, params *ReportOrderParams, con
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XUserID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-User-ID", *params.XUserID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-User-ID", headerParam0)
+		}
+
+		if params.IdempotencyKey != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam1)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewConfirmOrderRequest calls the generic ConfirmOrder builder with application/json body
+func NewConfirmOrderRequest(server string, order string, params *ConfirmOrderParams, body ConfirmOrderJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewConfirmOrderRequestWithBody(server, order, params, "application/json", bodyReader)
+}
+
+// NewConfirmOrderRequestWithBody constructs an http.Request for the ConfirmOrder method, with any body, and a specified content type
+func NewConfirmOrderRequestWithBody(server string, order string, params *ConfirmOrderParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "order", order, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/orders/%s/confirm", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XUserID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-User-ID", *params.XUserID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-User-ID", headerParam0)
+		}
+
+		if params.IdempotencyKey != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam1)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewLockOrderRequest calls the generic LockOrder builder with application/json body
+func NewLockOrderRequest(server string, order string, params *LockOrderParams, body LockOrderJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewLockOrderRequestWithBody(server, order, params, "application/json", bodyReader)
+}
+
+// NewLockOrderRequestWithBody constructs an http.Request for the LockOrder method, with any body, and a specified content type
+func NewLockOrderRequestWithBody(server string, order string, params *LockOrderParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "order", order, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/orders/%s/lock", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XUserID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-User-ID", *params.XUserID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-User-ID", headerParam0)
+		}
+
+		if params.IdempotencyKey != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam1)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewRefundOrderRequest calls the generic RefundOrder builder with application/json body
+func NewRefundOrderRequest(server string, order string, params *RefundOrderParams, body RefundOrderJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewRefundOrderRequestWithBody(server, order, params, "application/json", bodyReader)
+}
+
+// NewRefundOrderRequestWithBody constructs an http.Request for the RefundOrder method, with any body, and a specified content type
+func NewRefundOrderRequestWithBody(server string, order string, params *RefundOrderParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "order", order, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/orders/%s/refund", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XUserID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-User-ID", *params.XUserID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-User-ID", headerParam0)
+		}
+
+		if params.IdempotencyKey != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam1)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewReleaseOrderRequest constructs an http.Request for the ReleaseOrder method
+func NewReleaseOrderRequest(server string, order string, params *ReleaseOrderParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "order", order, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/orders/%s/release", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
 
 	if params != nil {
 
@@ -24097,6 +25806,24 @@ func WithBaseURL(baseURL string) ClientOption {
 // ClientWithResponsesInterface is the interface specification for the client with responses above.
 type ClientWithResponsesInterface interface {
 
+	// EnterAccessCodeWithBodyWithResponse Enter the access code of a drop
+	//
+	// The code belongs to the first user who enters it, and opens the drop's door for access codes to that user. It can be entered before the drop opens, and again: a repetition changes nothing. GET /templates/{id} then names the user's door. After ten codes in a minute that are not valid, the user is answered rate_limited for a while.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /access-codes (the `EnterAccessCode` operationId).
+	EnterAccessCodeWithBodyWithResponse(ctx context.Context, params *EnterAccessCodeParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*EnterAccessCodeResponse, error)
+
+	// EnterAccessCodeWithResponse Enter the access code of a drop
+	//
+	// The code belongs to the first user who enters it, and opens the drop's door for access codes to that user. It can be entered before the drop opens, and again: a repetition changes nothing. GET /templates/{id} then names the user's door. After ten codes in a minute that are not valid, the user is answered rate_limited for a while.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /access-codes (the `EnterAccessCode` operationId).
+	EnterAccessCodeWithResponse(ctx context.Context, params *EnterAccessCodeParams, body EnterAccessCodeJSONRequestBody, reqEditors ...RequestEditorFn) (*EnterAccessCodeResponse, error)
+
 	// ListBudgetsWithResponse List budgets
 	//
 	// Of shops, and of drops and campaigns that have not ended more than a week ago.
@@ -24593,7 +26320,7 @@ type ClientWithResponsesInterface interface {
 
 	// ShopMoneyWithResponse Show what shops earned
 	//
-	// Orders that used coupons over the last days, and over as many days before.
+	// Orders that used coupons over the last days, and over as many days before, and what text messages cost.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -25409,6 +27136,24 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /coupons (the `ListCoupons` operationId).
 	ListCouponsWithResponse(ctx context.Context, params *ListCouponsParams, reqEditors ...RequestEditorFn) (*ListCouponsResponse, error)
 
+	// QualifyCouponsWithBodyWithResponse Which coupons an order can use, and which together are best
+	//
+	// Stores nothing and holds nothing. Coupons for products take effect first, then amounts off, then percentages of what is left; a threshold looks at the part that is not discounted yet. An order uses at most 5 coupons, whose drops must name each other's stack_group.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /coupons/qualify (the `QualifyCoupons` operationId).
+	QualifyCouponsWithBodyWithResponse(ctx context.Context, params *QualifyCouponsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*QualifyCouponsResponse, error)
+
+	// QualifyCouponsWithResponse Which coupons an order can use, and which together are best
+	//
+	// Stores nothing and holds nothing. Coupons for products take effect first, then amounts off, then percentages of what is left; a threshold looks at the part that is not discounted yet. An order uses at most 5 coupons, whose drops must name each other's stack_group.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /coupons/qualify (the `QualifyCoupons` operationId).
+	QualifyCouponsWithResponse(ctx context.Context, params *QualifyCouponsParams, body QualifyCouponsJSONRequestBody, reqEditors ...RequestEditorFn) (*QualifyCouponsResponse, error)
+
 	// GetCouponWithResponse Show a coupon
 	//
 	// Users see their own; a key with the scope payment and without X-User-ID sees any.
@@ -25569,6 +27314,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with DELETE /devices/{id} (the `RemoveDevice` operationId).
 	RemoveDeviceWithResponse(ctx context.Context, id string, params *RemoveDeviceParams, reqEditors ...RequestEditorFn) (*RemoveDeviceResponse, error)
 
+	// AcceptDrawWithResponse Accept a coupon won in a draw
+	//
+	// For a draw with accept_hours. The answer comes after the acceptance is stored durably; a repetition gets the same answer. A coupon that is not accepted in time goes to the next ticket.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /draws/{id}/acceptance (the `AcceptDraw` operationId).
+	AcceptDrawWithResponse(ctx context.Context, id string, params *AcceptDrawParams, reqEditors ...RequestEditorFn) (*AcceptDrawResponse, error)
+
 	// GetDrawCardWithResponse Show the card of a draw
 	//
 	// Needs no credentials. The rules as they were announced, signed, in all versions; and the seal as soon as there is one.
@@ -25596,14 +27350,23 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /draws/{id}/entry (the `GetDrawEntry` operationId).
 	GetDrawEntryWithResponse(ctx context.Context, id string, params *GetDrawEntryParams, reqEditors ...RequestEditorFn) (*GetDrawEntryResponse, error)
 
+	// EnterDrawWithBodyWithResponse Enter a draw
+	//
+	// One entry a user; the answer comes after it is stored durably. A repetition gets the same receipt. The draw is fair to everybody who enters in time: the instant does not matter.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /draws/{id}/entry (the `EnterDraw` operationId).
+	EnterDrawWithBodyWithResponse(ctx context.Context, id string, params *EnterDrawParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*EnterDrawResponse, error)
+
 	// EnterDrawWithResponse Enter a draw
 	//
 	// One entry a user; the answer comes after it is stored durably. A repetition gets the same receipt. The draw is fair to everybody who enters in time: the instant does not matter.
 	//
-	// Returns a wrapper object for the known response body format(s).
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with PUT /draws/{id}/entry (the `EnterDraw` operationId).
-	EnterDrawWithResponse(ctx context.Context, id string, params *EnterDrawParams, reqEditors ...RequestEditorFn) (*EnterDrawResponse, error)
+	EnterDrawWithResponse(ctx context.Context, id string, params *EnterDrawParams, body EnterDrawJSONRequestBody, reqEditors ...RequestEditorFn) (*EnterDrawResponse, error)
 
 	// GetDrawListWithResponse Get the sealed list of a draw
 	//
@@ -25621,7 +27384,7 @@ type ClientWithResponsesInterface interface {
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /draws/{id}/proof (the `GetDrawProof` operationId).
-	GetDrawProofWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*GetDrawProofResponse, error)
+	GetDrawProofWithResponse(ctx context.Context, id string, params *GetDrawProofParams, reqEditors ...RequestEditorFn) (*GetDrawProofResponse, error)
 
 	// InboxWithResponse List the user's in-app messages
 	//
@@ -25672,6 +27435,69 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /orders (the `ReportOrder` operationId).
 	ReportOrderWithResponse(ctx context.Context, params *ReportOrderParams, body ReportOrderJSONRequestBody, reqEditors ...RequestEditorFn) (*ReportOrderResponse, error)
+
+	// ConfirmOrderWithBodyWithResponse Use the coupons that the order holds
+	//
+	// All of them or none. Repeating it changes nothing.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /orders/{order}/confirm (the `ConfirmOrder` operationId).
+	ConfirmOrderWithBodyWithResponse(ctx context.Context, order string, params *ConfirmOrderParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ConfirmOrderResponse, error)
+
+	// ConfirmOrderWithResponse Use the coupons that the order holds
+	//
+	// All of them or none. Repeating it changes nothing.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /orders/{order}/confirm (the `ConfirmOrder` operationId).
+	ConfirmOrderWithResponse(ctx context.Context, order string, params *ConfirmOrderParams, body ConfirmOrderJSONRequestBody, reqEditors ...RequestEditorFn) (*ConfirmOrderResponse, error)
+
+	// LockOrderWithBodyWithResponse Lock several coupons for an order
+	//
+	// All of them or none. A changed cart is the same order with a higher revision: coupons that it no longer uses are released, and cannot come back to this order. Order ids are unique within the installation; begin them with the shop's number if shops number their orders alike. Repeating it changes nothing.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /orders/{order}/lock (the `LockOrder` operationId).
+	LockOrderWithBodyWithResponse(ctx context.Context, order string, params *LockOrderParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*LockOrderResponse, error)
+
+	// LockOrderWithResponse Lock several coupons for an order
+	//
+	// All of them or none. A changed cart is the same order with a higher revision: coupons that it no longer uses are released, and cannot come back to this order. Order ids are unique within the installation; begin them with the shop's number if shops number their orders alike. Repeating it changes nothing.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /orders/{order}/lock (the `LockOrder` operationId).
+	LockOrderWithResponse(ctx context.Context, order string, params *LockOrderParams, body LockOrderJSONRequestBody, reqEditors ...RequestEditorFn) (*LockOrderResponse, error)
+
+	// RefundOrderWithBodyWithResponse Return lines of an order, and its coupons with their last line
+	//
+	// Answers what to pay back. A line's share of the discount is not paid back; a drop with the refund_rule recompute also takes back the discount of the lines that stay, if they are below its threshold. Repeating it changes nothing.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /orders/{order}/refund (the `RefundOrder` operationId).
+	RefundOrderWithBodyWithResponse(ctx context.Context, order string, params *RefundOrderParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RefundOrderResponse, error)
+
+	// RefundOrderWithResponse Return lines of an order, and its coupons with their last line
+	//
+	// Answers what to pay back. A line's share of the discount is not paid back; a drop with the refund_rule recompute also takes back the discount of the lines that stay, if they are below its threshold. Repeating it changes nothing.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /orders/{order}/refund (the `RefundOrder` operationId).
+	RefundOrderWithResponse(ctx context.Context, order string, params *RefundOrderParams, body RefundOrderJSONRequestBody, reqEditors ...RequestEditorFn) (*RefundOrderResponse, error)
+
+	// ReleaseOrderWithResponse Give the coupons of the order back
+	//
+	// Works before the lock too, which then fails. A confirmed order is refused: refund it. Repeating it changes nothing.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /orders/{order}/release (the `ReleaseOrder` operationId).
+	ReleaseOrderWithResponse(ctx context.Context, order string, params *ReleaseOrderParams, reqEditors ...RequestEditorFn) (*ReleaseOrderResponse, error)
 
 	// GetClaimPassWithBodyWithResponse Earn a pass for a protected drop
 	//
@@ -25905,6 +27731,40 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /waitlist/{template_id}/accept (the `AcceptOffer` operationId).
 	AcceptOfferWithResponse(ctx context.Context, templateId string, params *AcceptOfferParams, reqEditors ...RequestEditorFn) (*AcceptOfferResponse, error)
+}
+
+type EnterAccessCodeResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+}
+
+// GetBody returns the raw response body bytes
+func (r EnterAccessCodeResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r EnterAccessCodeResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r EnterAccessCodeResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r EnterAccessCodeResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
 }
 
 type ListBudgetsResponse struct {
@@ -30305,6 +32165,47 @@ func (r ListCouponsResponse) ContentType() string {
 	return ""
 }
 
+type QualifyCouponsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Qualified
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r QualifyCouponsResponse) GetJSON200() *Qualified {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r QualifyCouponsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r QualifyCouponsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r QualifyCouponsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r QualifyCouponsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type GetCouponResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -30776,6 +32677,47 @@ func (r RemoveDeviceResponse) ContentType() string {
 	return ""
 }
 
+type AcceptDrawResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *DrawEntry
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r AcceptDrawResponse) GetJSON200() *DrawEntry {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r AcceptDrawResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r AcceptDrawResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r AcceptDrawResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r AcceptDrawResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type GetDrawCardResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -31166,6 +33108,170 @@ func (r ReportOrderResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r ReportOrderResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type ConfirmOrderResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *CouponOrder
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ConfirmOrderResponse) GetJSON200() *CouponOrder {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r ConfirmOrderResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ConfirmOrderResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ConfirmOrderResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ConfirmOrderResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type LockOrderResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *CouponOrder
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r LockOrderResponse) GetJSON200() *CouponOrder {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r LockOrderResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r LockOrderResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r LockOrderResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r LockOrderResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type RefundOrderResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *RefundAnswer
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r RefundOrderResponse) GetJSON200() *RefundAnswer {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r RefundOrderResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r RefundOrderResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RefundOrderResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r RefundOrderResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type ReleaseOrderResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *CouponOrder
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ReleaseOrderResponse) GetJSON200() *CouponOrder {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r ReleaseOrderResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ReleaseOrderResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ReleaseOrderResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ReleaseOrderResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -32047,6 +34153,36 @@ func (r AcceptOfferResponse) ContentType() string {
 	return ""
 }
 
+// EnterAccessCodeWithBodyWithResponse Enter the access code of a drop
+//
+// The code belongs to the first user who enters it, and opens the drop's door for access codes to that user. It can be entered before the drop opens, and again: a repetition changes nothing. GET /templates/{id} then names the user's door. After ten codes in a minute that are not valid, the user is answered rate_limited for a while.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /access-codes (the `EnterAccessCode` operationId).
+func (c *ClientWithResponses) EnterAccessCodeWithBodyWithResponse(ctx context.Context, params *EnterAccessCodeParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*EnterAccessCodeResponse, error) {
+	rsp, err := c.EnterAccessCodeWithBody(ctx, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseEnterAccessCodeResponse(rsp)
+}
+
+// EnterAccessCodeWithResponse Enter the access code of a drop
+//
+// The code belongs to the first user who enters it, and opens the drop's door for access codes to that user. It can be entered before the drop opens, and again: a repetition changes nothing. GET /templates/{id} then names the user's door. After ten codes in a minute that are not valid, the user is answered rate_limited for a while.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /access-codes (the `EnterAccessCode` operationId).
+func (c *ClientWithResponses) EnterAccessCodeWithResponse(ctx context.Context, params *EnterAccessCodeParams, body EnterAccessCodeJSONRequestBody, reqEditors ...RequestEditorFn) (*EnterAccessCodeResponse, error) {
+	rsp, err := c.EnterAccessCode(ctx, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseEnterAccessCodeResponse(rsp)
+}
+
 // ListBudgetsWithResponse List budgets
 //
 // Of shops, and of drops and campaigns that have not ended more than a week ago.
@@ -32891,7 +35027,7 @@ func (c *ClientWithResponses) AddListMembersWithBodyWithResponse(ctx context.Con
 
 // ShopMoneyWithResponse Show what shops earned
 //
-// Orders that used coupons over the last days, and over as many days before.
+// Orders that used coupons over the last days, and over as many days before, and what text messages cost.
 //
 // Returns a wrapper object for the known response body format(s).
 //
@@ -34307,6 +36443,36 @@ func (c *ClientWithResponses) ListCouponsWithResponse(ctx context.Context, param
 	return ParseListCouponsResponse(rsp)
 }
 
+// QualifyCouponsWithBodyWithResponse Which coupons an order can use, and which together are best
+//
+// Stores nothing and holds nothing. Coupons for products take effect first, then amounts off, then percentages of what is left; a threshold looks at the part that is not discounted yet. An order uses at most 5 coupons, whose drops must name each other's stack_group.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /coupons/qualify (the `QualifyCoupons` operationId).
+func (c *ClientWithResponses) QualifyCouponsWithBodyWithResponse(ctx context.Context, params *QualifyCouponsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*QualifyCouponsResponse, error) {
+	rsp, err := c.QualifyCouponsWithBody(ctx, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseQualifyCouponsResponse(rsp)
+}
+
+// QualifyCouponsWithResponse Which coupons an order can use, and which together are best
+//
+// Stores nothing and holds nothing. Coupons for products take effect first, then amounts off, then percentages of what is left; a threshold looks at the part that is not discounted yet. An order uses at most 5 coupons, whose drops must name each other's stack_group.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /coupons/qualify (the `QualifyCoupons` operationId).
+func (c *ClientWithResponses) QualifyCouponsWithResponse(ctx context.Context, params *QualifyCouponsParams, body QualifyCouponsJSONRequestBody, reqEditors ...RequestEditorFn) (*QualifyCouponsResponse, error) {
+	rsp, err := c.QualifyCoupons(ctx, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseQualifyCouponsResponse(rsp)
+}
+
 // GetCouponWithResponse Show a coupon
 //
 // Users see their own; a key with the scope payment and without X-User-ID sees any.
@@ -34575,6 +36741,21 @@ func (c *ClientWithResponses) RemoveDeviceWithResponse(ctx context.Context, id s
 	return ParseRemoveDeviceResponse(rsp)
 }
 
+// AcceptDrawWithResponse Accept a coupon won in a draw
+//
+// For a draw with accept_hours. The answer comes after the acceptance is stored durably; a repetition gets the same answer. A coupon that is not accepted in time goes to the next ticket.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /draws/{id}/acceptance (the `AcceptDraw` operationId).
+func (c *ClientWithResponses) AcceptDrawWithResponse(ctx context.Context, id string, params *AcceptDrawParams, reqEditors ...RequestEditorFn) (*AcceptDrawResponse, error) {
+	rsp, err := c.AcceptDraw(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAcceptDrawResponse(rsp)
+}
+
 // GetDrawCardWithResponse Show the card of a draw
 //
 // Needs no credentials. The rules as they were announced, signed, in all versions; and the seal as soon as there is one.
@@ -34620,15 +36801,30 @@ func (c *ClientWithResponses) GetDrawEntryWithResponse(ctx context.Context, id s
 	return ParseGetDrawEntryResponse(rsp)
 }
 
+// EnterDrawWithBodyWithResponse Enter a draw
+//
+// One entry a user; the answer comes after it is stored durably. A repetition gets the same receipt. The draw is fair to everybody who enters in time: the instant does not matter.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /draws/{id}/entry (the `EnterDraw` operationId).
+func (c *ClientWithResponses) EnterDrawWithBodyWithResponse(ctx context.Context, id string, params *EnterDrawParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*EnterDrawResponse, error) {
+	rsp, err := c.EnterDrawWithBody(ctx, id, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseEnterDrawResponse(rsp)
+}
+
 // EnterDrawWithResponse Enter a draw
 //
 // One entry a user; the answer comes after it is stored durably. A repetition gets the same receipt. The draw is fair to everybody who enters in time: the instant does not matter.
 //
-// Returns a wrapper object for the known response body format(s).
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
 // Corresponds with PUT /draws/{id}/entry (the `EnterDraw` operationId).
-func (c *ClientWithResponses) EnterDrawWithResponse(ctx context.Context, id string, params *EnterDrawParams, reqEditors ...RequestEditorFn) (*EnterDrawResponse, error) {
-	rsp, err := c.EnterDraw(ctx, id, params, reqEditors...)
+func (c *ClientWithResponses) EnterDrawWithResponse(ctx context.Context, id string, params *EnterDrawParams, body EnterDrawJSONRequestBody, reqEditors ...RequestEditorFn) (*EnterDrawResponse, error) {
+	rsp, err := c.EnterDraw(ctx, id, params, body, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -34657,8 +36853,8 @@ func (c *ClientWithResponses) GetDrawListWithResponse(ctx context.Context, id st
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with GET /draws/{id}/proof (the `GetDrawProof` operationId).
-func (c *ClientWithResponses) GetDrawProofWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*GetDrawProofResponse, error) {
-	rsp, err := c.GetDrawProof(ctx, id, reqEditors...)
+func (c *ClientWithResponses) GetDrawProofWithResponse(ctx context.Context, id string, params *GetDrawProofParams, reqEditors ...RequestEditorFn) (*GetDrawProofResponse, error) {
+	rsp, err := c.GetDrawProof(ctx, id, params, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -34749,6 +36945,111 @@ func (c *ClientWithResponses) ReportOrderWithResponse(ctx context.Context, param
 		return nil, err
 	}
 	return ParseReportOrderResponse(rsp)
+}
+
+// ConfirmOrderWithBodyWithResponse Use the coupons that the order holds
+//
+// All of them or none. Repeating it changes nothing.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /orders/{order}/confirm (the `ConfirmOrder` operationId).
+func (c *ClientWithResponses) ConfirmOrderWithBodyWithResponse(ctx context.Context, order string, params *ConfirmOrderParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ConfirmOrderResponse, error) {
+	rsp, err := c.ConfirmOrderWithBody(ctx, order, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseConfirmOrderResponse(rsp)
+}
+
+// ConfirmOrderWithResponse Use the coupons that the order holds
+//
+// All of them or none. Repeating it changes nothing.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /orders/{order}/confirm (the `ConfirmOrder` operationId).
+func (c *ClientWithResponses) ConfirmOrderWithResponse(ctx context.Context, order string, params *ConfirmOrderParams, body ConfirmOrderJSONRequestBody, reqEditors ...RequestEditorFn) (*ConfirmOrderResponse, error) {
+	rsp, err := c.ConfirmOrder(ctx, order, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseConfirmOrderResponse(rsp)
+}
+
+// LockOrderWithBodyWithResponse Lock several coupons for an order
+//
+// All of them or none. A changed cart is the same order with a higher revision: coupons that it no longer uses are released, and cannot come back to this order. Order ids are unique within the installation; begin them with the shop's number if shops number their orders alike. Repeating it changes nothing.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /orders/{order}/lock (the `LockOrder` operationId).
+func (c *ClientWithResponses) LockOrderWithBodyWithResponse(ctx context.Context, order string, params *LockOrderParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*LockOrderResponse, error) {
+	rsp, err := c.LockOrderWithBody(ctx, order, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseLockOrderResponse(rsp)
+}
+
+// LockOrderWithResponse Lock several coupons for an order
+//
+// All of them or none. A changed cart is the same order with a higher revision: coupons that it no longer uses are released, and cannot come back to this order. Order ids are unique within the installation; begin them with the shop's number if shops number their orders alike. Repeating it changes nothing.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /orders/{order}/lock (the `LockOrder` operationId).
+func (c *ClientWithResponses) LockOrderWithResponse(ctx context.Context, order string, params *LockOrderParams, body LockOrderJSONRequestBody, reqEditors ...RequestEditorFn) (*LockOrderResponse, error) {
+	rsp, err := c.LockOrder(ctx, order, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseLockOrderResponse(rsp)
+}
+
+// RefundOrderWithBodyWithResponse Return lines of an order, and its coupons with their last line
+//
+// Answers what to pay back. A line's share of the discount is not paid back; a drop with the refund_rule recompute also takes back the discount of the lines that stay, if they are below its threshold. Repeating it changes nothing.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /orders/{order}/refund (the `RefundOrder` operationId).
+func (c *ClientWithResponses) RefundOrderWithBodyWithResponse(ctx context.Context, order string, params *RefundOrderParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RefundOrderResponse, error) {
+	rsp, err := c.RefundOrderWithBody(ctx, order, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRefundOrderResponse(rsp)
+}
+
+// RefundOrderWithResponse Return lines of an order, and its coupons with their last line
+//
+// Answers what to pay back. A line's share of the discount is not paid back; a drop with the refund_rule recompute also takes back the discount of the lines that stay, if they are below its threshold. Repeating it changes nothing.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /orders/{order}/refund (the `RefundOrder` operationId).
+func (c *ClientWithResponses) RefundOrderWithResponse(ctx context.Context, order string, params *RefundOrderParams, body RefundOrderJSONRequestBody, reqEditors ...RequestEditorFn) (*RefundOrderResponse, error) {
+	rsp, err := c.RefundOrder(ctx, order, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRefundOrderResponse(rsp)
+}
+
+// ReleaseOrderWithResponse Give the coupons of the order back
+//
+// Works before the lock too, which then fails. A confirmed order is refused: refund it. Repeating it changes nothing.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /orders/{order}/release (the `ReleaseOrder` operationId).
+func (c *ClientWithResponses) ReleaseOrderWithResponse(ctx context.Context, order string, params *ReleaseOrderParams, reqEditors ...RequestEditorFn) (*ReleaseOrderResponse, error) {
+	rsp, err := c.ReleaseOrder(ctx, order, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseReleaseOrderResponse(rsp)
 }
 
 // GetClaimPassWithBodyWithResponse Earn a pass for a protected drop
@@ -35144,6 +37445,22 @@ func (c *ClientWithResponses) AcceptOfferWithResponse(ctx context.Context, templ
 		return nil, err
 	}
 	return ParseAcceptOfferResponse(rsp)
+}
+
+// ParseEnterAccessCodeResponse parses an HTTP response from a EnterAccessCodeWithResponse call
+func ParseEnterAccessCodeResponse(rsp *http.Response) (*EnterAccessCodeResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &EnterAccessCodeResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	return response, nil
 }
 
 // ParseListBudgetsResponse parses an HTTP response from a ListBudgetsWithResponse call
@@ -37837,6 +40154,32 @@ func ParseListCouponsResponse(rsp *http.Response) (*ListCouponsResponse, error) 
 	return response, nil
 }
 
+// ParseQualifyCouponsResponse parses an HTTP response from a QualifyCouponsWithResponse call
+func ParseQualifyCouponsResponse(rsp *http.Response) (*QualifyCouponsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &QualifyCouponsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Qualified
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseGetCouponResponse parses an HTTP response from a GetCouponWithResponse call
 func ParseGetCouponResponse(rsp *http.Response) (*GetCouponResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -38119,6 +40462,32 @@ func ParseRemoveDeviceResponse(rsp *http.Response) (*RemoveDeviceResponse, error
 	return response, nil
 }
 
+// ParseAcceptDrawResponse parses an HTTP response from a AcceptDrawWithResponse call
+func ParseAcceptDrawResponse(rsp *http.Response) (*AcceptDrawResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &AcceptDrawResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest DrawEntry
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseGetDrawCardResponse parses an HTTP response from a GetDrawCardWithResponse call
 func ParseGetDrawCardResponse(rsp *http.Response) (*GetDrawCardResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -38346,6 +40715,110 @@ func ParseReportOrderResponse(rsp *http.Response) (*ReportOrderResponse, error) 
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest OrderReport
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseConfirmOrderResponse parses an HTTP response from a ConfirmOrderWithResponse call
+func ParseConfirmOrderResponse(rsp *http.Response) (*ConfirmOrderResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ConfirmOrderResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest CouponOrder
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseLockOrderResponse parses an HTTP response from a LockOrderWithResponse call
+func ParseLockOrderResponse(rsp *http.Response) (*LockOrderResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &LockOrderResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest CouponOrder
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseRefundOrderResponse parses an HTTP response from a RefundOrderWithResponse call
+func ParseRefundOrderResponse(rsp *http.Response) (*RefundOrderResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RefundOrderResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest RefundAnswer
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseReleaseOrderResponse parses an HTTP response from a ReleaseOrderWithResponse call
+func ParseReleaseOrderResponse(rsp *http.Response) (*ReleaseOrderResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ReleaseOrderResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest CouponOrder
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
