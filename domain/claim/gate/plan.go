@@ -132,6 +132,8 @@ func (p Plan) Next(shards []Shard) Need {
 		return Need{}
 	case p.Shards == 0:
 		return Need{Step: Build, Reason: ReasonNew}
+	case p.State == Building && p.Reason == ReasonRestored:
+		return Need{Step: Build, Reason: ReasonRestored} // what the shards remember may not be written yet
 	case p.State == Building:
 		return Need{Step: Build, Reason: ReasonUnfinished}
 	}
@@ -147,7 +149,12 @@ func (p Plan) Next(shards []Shard) Need {
 	for i, s := range shards {
 		switch {
 		case !p.standing(s):
-			lost, reason = append(lost, i), ReasonLost
+			if lost = append(lost, i); reason != ReasonRestored {
+				reason = ReasonLost
+			}
+			if p.Reason == ReasonRestored && s.Epoch > 0 { // it is there: its building was not finished
+				reason = ReasonRestored
+			}
 		case s.Allot > p.Parts[i].Allot:
 			lost = append(lost, i)
 		}

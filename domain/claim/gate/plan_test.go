@@ -47,6 +47,11 @@ func TestNext(t *testing.T) {
 			p.Template.ClaimMode = template.Durable
 		}, gate.Rest, "", ""},
 		{"being built", func(p *gate.Plan, _ []gate.Shard) { p.State = gate.Building }, gate.Build, gate.ReasonUnfinished, ""},
+		{"being built for a restored database", func(p *gate.Plan, _ []gate.Shard) { p.State, p.Reason = gate.Building, gate.ReasonRestored }, gate.Build, gate.ReasonRestored, ""},
+		{"a shard that is being built for a restored database", func(p *gate.Plan, s []gate.Shard) {
+			p.Reason, p.Parts[1].Epoch, s[1].Epoch, s[1].Open = gate.ReasonRestored, 4, 4, false
+		}, gate.BuildShards, gate.ReasonRestored, "[1]"},
+		{"a shard is gone, after a restored database", func(p *gate.Plan, s []gate.Shard) { p.Reason, s[1] = gate.ReasonRestored, gate.Shard{Number: 1} }, gate.BuildShards, gate.ReasonLost, "[1]"},
 		{"retired", func(p *gate.Plan, s []gate.Shard) { p.State, s[0] = gate.Retired, gate.Shard{} }, gate.Rest, "", ""},
 		{"a shard is gone", func(_ *gate.Plan, s []gate.Shard) { s[1] = gate.Shard{Number: 1} }, gate.BuildShards, gate.ReasonLost, "[1]"},
 		{"all shards are gone", func(_ *gate.Plan, s []gate.Shard) { s[0], s[1] = gate.Shard{}, gate.Shard{Number: 1} }, gate.Build, gate.ReasonLost, ""},
