@@ -79,13 +79,13 @@ type RefundAnswer struct {
 	Order    CouponOrder  `json:"order"`
 }
 
-// orderPath is the address of an order.
-type orderPath struct {
+// OrderPath is the address of an order.
+type OrderPath struct {
 	Order string `path:"order" maxLength:"64" doc:"Your id of the order: 1 to 64 bytes without spaces, / and %." example:"A-1001"`
 }
 
 // check returns an error unless the path names an order.
-func (p orderPath) check() error {
+func (p OrderPath) check() error {
 	if coupon.CheckOrderID(p.Order) != nil || strings.ContainsAny(p.Order, "/%") {
 		return pipeline.Refused("path.order", "must be 1 to %d bytes without spaces, control characters, / and %%", coupon.MaxOrderID)
 	}
@@ -112,7 +112,7 @@ func (h *handlers) cartOrderRoutes() {
 }
 
 func (h *handlers) lockOrder(ctx context.Context, in *struct {
-	orderPath
+	OrderPath
 	Body OrderLock
 }) (*orderAnswer, error) {
 	b := in.Body
@@ -134,7 +134,7 @@ func (h *handlers) lockOrder(ctx context.Context, in *struct {
 }
 
 func (h *handlers) confirmOrder(ctx context.Context, in *struct {
-	orderPath
+	OrderPath
 	Body *OrderConfirm
 }) (*orderAnswer, error) {
 	if err := in.check(); err != nil {
@@ -147,7 +147,7 @@ func (h *handlers) confirmOrder(ctx context.Context, in *struct {
 	return answerOrder(h.CartOrders.Confirm(ctx, signature(ctx), pipeline.UserOf(ctx), in.Order, revision))
 }
 
-func (h *handlers) releaseOrder(ctx context.Context, in *orderPath) (*orderAnswer, error) {
+func (h *handlers) releaseOrder(ctx context.Context, in *OrderPath) (*orderAnswer, error) {
 	if err := in.check(); err != nil {
 		return nil, err
 	}
@@ -155,7 +155,7 @@ func (h *handlers) releaseOrder(ctx context.Context, in *orderPath) (*orderAnswe
 }
 
 func (h *handlers) refundOrder(ctx context.Context, in *struct {
-	orderPath
+	OrderPath
 	Body *OrderRefund
 }) (*struct{ Body RefundAnswer }, error) {
 	if err := in.check(); err != nil {
