@@ -1777,6 +1777,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/coupons/qualify": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Which coupons an order can use, and which together are best
+         * @description Stores nothing and holds nothing. Coupons for products take effect first, then amounts off, then percentages of what is left; a threshold looks at the part that is not discounted yet. An order uses at most 5 coupons, whose drops must name each other's stack_group.
+         */
+        post: operations["qualify-coupons"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/coupons/{id}": {
         parameters: {
             query?: never;
@@ -2157,6 +2177,86 @@ export interface paths {
          * @description Optional. Orders with coupons are known from the coupons' locks; report all orders, so that reports can compare orders with and without coupons, and users who were reminded with users who were held out. Repeating it changes nothing but raises refunded.
          */
         post: operations["report-order"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/orders/{order}/confirm": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Use the coupons that the order holds
+         * @description All of them or none. Repeating it changes nothing.
+         */
+        post: operations["confirm-order"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/orders/{order}/lock": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Lock several coupons for an order
+         * @description All of them or none. A changed cart is the same order with a higher revision: coupons that it no longer uses are released, and cannot come back to this order. Order ids are unique within the installation; begin them with the shop's number if shops number their orders alike. Repeating it changes nothing.
+         */
+        post: operations["lock-order"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/orders/{order}/refund": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Return lines of an order, and its coupons with their last line
+         * @description Answers what to pay back. A line's share of the discount is not paid back; a drop with the refund_rule recompute also takes back the discount of the lines that stay, if they are below its threshold. Repeating it changes nothing.
+         */
+        post: operations["refund-order"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/orders/{order}/release": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Give the coupons of the order back
+         * @description Works before the lock too, which then fails. A confirmed order is refused: refund it. Repeating it changes nothing.
+         */
+        post: operations["release-order"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2639,6 +2739,30 @@ export interface components {
              * @description Users in more than one batch.
              */
             twice: number;
+        };
+        BestCoupons: {
+            /**
+             * @description The ids in the order in which the coupons take effect; empty = no coupon can be used.
+             * @example [
+             *       "1"
+             *     ]
+             */
+            coupons: string[];
+            /**
+             * Format: int64
+             * @description Of all of them together, in minor units. Send it as expect_discount of the lock.
+             * @example 1000
+             */
+            discount: number;
+            /**
+             * @description false = there were too many coupons to try all combinations; the best that was found.
+             * @example true
+             */
+            exact: boolean;
+            /** @description The discount by line, without lines that have none; adds up to discount. */
+            lines: components["schemas"]["LineShare"][];
+            /** @description What each coupon takes off within the combination. */
+            uses: components["schemas"]["UsableCoupon"][];
         };
         Browser: {
             /**
@@ -3520,6 +3644,42 @@ export interface components {
              */
             until: string;
         };
+        CartLine: {
+            /**
+             * Format: int64
+             * @description The price of the whole line before discounts, in minor units.
+             * @example 3000
+             */
+            amount: number;
+            /**
+             * @description Names the line within the order: 1 to 64 bytes without spaces.
+             * @example 1
+             */
+            id: string;
+            /**
+             * @description As templates name it. Without it no coupon for one product applies to the line.
+             * @example tea
+             */
+            product?: string;
+            /**
+             * Format: int64
+             * @example 2
+             */
+            quantity: number;
+        };
+        CartOrder: {
+            /**
+             * @description ISO 4217.
+             * @example CNY
+             */
+            currency: string;
+            lines: components["schemas"]["CartLine"][];
+            /**
+             * @description If given, coupons of other shops cannot be used.
+             * @example 10
+             */
+            shop_number?: string;
+        };
         Cell: {
             /**
              * Format: int64
@@ -3837,6 +3997,47 @@ export interface components {
             coupons: components["schemas"]["OwnedCoupon"][];
             /** @description Pass as before to get the next page; absent on the last one. */
             next?: string;
+        };
+        CouponOrder: {
+            /**
+             * Format: int64
+             * @description Before discounts, in minor units.
+             * @example 3800
+             */
+            amount: number;
+            coupons: components["schemas"]["OrderCoupon"][];
+            /** @example CNY */
+            currency?: string;
+            /**
+             * Format: int64
+             * @example 1000
+             */
+            discount: number;
+            lines: components["schemas"]["OrderLine"][];
+            /**
+             * Format: date-time
+             * @description The locks hold at least until then.
+             */
+            locked_until?: string;
+            /** @example A-1001 */
+            order_id: string;
+            /**
+             * Format: int64
+             * @description What all refunds of the order paid back, in minor units.
+             * @example 0
+             */
+            paid_back: number;
+            /**
+             * Format: int64
+             * @example 0
+             */
+            revision: number;
+            /**
+             * @description locked also after the lock has timed out: see the state of the coupons.
+             * @example locked
+             * @enum {string}
+             */
+            state: "locked" | "confirmed" | "released" | "refunded";
         };
         CouponPass: {
             /**
@@ -5280,6 +5481,19 @@ export interface components {
              */
             line: number;
         };
+        LineShare: {
+            /**
+             * Format: int64
+             * @description Minor units.
+             * @example 500
+             */
+            amount: number;
+            /**
+             * @description The id of the line.
+             * @example 1
+             */
+            id: string;
+        };
         ListWish: {
             /** @example Visitors of the fair */
             name: string;
@@ -5379,6 +5593,105 @@ export interface components {
             /** @description The value that was sent there, if it is short and no secret. */
             value?: unknown;
         };
+        OrderConfirm: {
+            /**
+             * Format: int64
+             * @description If given and not 0, it must be the revision that is locked.
+             * @example 1
+             */
+            revision?: number;
+        };
+        OrderCoupon: {
+            /**
+             * @description The coupon's id.
+             * @example 1
+             */
+            coupon: string;
+            /**
+             * Format: int64
+             * @description What the coupon takes off, in minor units.
+             * @example 1000
+             */
+            discount: number;
+            /** @description The discount by line, without lines that have none; adds up to discount. */
+            lines: components["schemas"]["LineShare"][];
+            /**
+             * @example locked
+             * @enum {string}
+             */
+            state: "unused" | "locked" | "used" | "expired" | "refunded" | "revoked" | "suspended";
+        };
+        OrderLine: {
+            /**
+             * Format: int64
+             * @description The price of the whole line before discounts, in minor units.
+             * @example 3000
+             */
+            amount: number;
+            /**
+             * Format: int64
+             * @description What the coupons take off the line, in minor units.
+             * @example 1000
+             */
+            discount: number;
+            /**
+             * @description Names the line within the order: 1 to 64 bytes without spaces.
+             * @example 1
+             */
+            id: string;
+            /**
+             * @description As templates name it. Without it no coupon for one product applies to the line.
+             * @example tea
+             */
+            product?: string;
+            /**
+             * Format: int64
+             * @example 2
+             */
+            quantity: number;
+            /**
+             * Format: int64
+             * @description The part of quantity that came back.
+             * @example 0
+             */
+            returned: number;
+        };
+        OrderLock: {
+            /**
+             * @example [
+             *       "1"
+             *     ]
+             */
+            coupons: string[];
+            /**
+             * @description ISO 4217.
+             * @example CNY
+             */
+            currency: string;
+            /**
+             * Format: int64
+             * @description The discount that the customer saw; with another one the answer is cart_changed.
+             * @example 1000
+             */
+            expect_discount?: number;
+            lines: components["schemas"]["CartLine"][];
+            /**
+             * Format: int64
+             * @description 0 at first; a changed cart of the same order has a higher one.
+             * @example 0
+             */
+            revision?: number;
+            /**
+             * @description If given, coupons of other shops are refused.
+             * @example 10
+             */
+            shop_number?: string;
+            /**
+             * @description The owner of the coupons.
+             * @example 1001
+             */
+            user_id: string;
+        };
         OrderPart: {
             /**
              * Format: int64
@@ -5398,6 +5711,20 @@ export interface components {
              * @example A-1001
              */
             order_id: string;
+        };
+        OrderRefund: {
+            /** @description What comes back; without it, all that is left of the order. */
+            lines?: components["schemas"]["RefundLine"][];
+            /**
+             * @description Your id of this return within the order: 1 to 64 bytes without spaces. Required with lines. A repeated refund is known by it.
+             * @example R-1
+             */
+            refund_id?: string;
+            /**
+             * @description Who gets a coupon whose last line comes back: its holder; the stock of its drop, so that another user can get it; or nobody: it stays used. holder if left out.
+             * @enum {string}
+             */
+            refund_to?: "holder" | "stock" | "nobody";
         };
         OrderReport: {
             /**
@@ -5708,7 +6035,7 @@ export interface components {
              * @example already_reserved
              * @enum {string}
              */
-            code: "malformed_json" | "unauthenticated" | "forbidden" | "message_not_found" | "picture_not_found" | "not_found" | "template_not_found" | "code_batch_not_found" | "no_codes" | "claim_not_found" | "campaign_not_found" | "recipient_not_found" | "not_waiting" | "not_reserved" | "rows_removed" | "job_not_found" | "draw_not_found" | "not_entered" | "budget_not_found" | "shop_not_found" | "coupon_not_found" | "wallet_not_configured" | "review_not_found" | "user_not_found" | "erasure_not_found" | "suppression_not_found" | "webhook_not_found" | "delivery_not_found" | "segment_not_found" | "method_not_allowed" | "request_timeout" | "already_reserved" | "already_due" | "drop_opened" | "coupon_not_usable" | "coupon_suspended" | "review_decided" | "review_needs_second" | "review_too_late" | "review_has_appeals" | "coupon_not_suspended" | "already_appealed" | "appeal_answered" | "order_differs" | "report_of_draft" | "code_used" | "not_by_code" | "codes_not_configured" | "passes_not_configured" | "codes_not_ready" | "codes_revoked" | "codes_exhausted" | "code_key_missing" | "template_not_open" | "not_started" | "ended" | "not_eligible" | "door_not_open" | "doors_fixed" | "door_tests" | "entry_struck" | "figures_differ" | "entries_closed" | "sold_out" | "no_waitlist" | "stock_left" | "too_many_waits" | "limit_reached" | "invalid_transition" | "approval_required" | "approval_lapsed" | "approval_not_asked" | "already_published" | "budget_no_coupons" | "shop_moved" | "budget_short" | "budget_committed" | "stock_below_issued" | "list_incomplete" | "user_erased" | "phone_missing" | "sms_opted_out" | "phone_code_expired" | "list_in_use" | "segment_in_use" | "segment_is_list" | "segment_is_rules" | "too_many_webhooks" | "webhook_repeated" | "webhook_disabled" | "picture_in_use" | "picture_library_full" | "stale_version" | "idempotency_in_progress" | "too_large" | "upload_too_large" | "unsupported_media_type" | "invalid_request" | "pass_required" | "pass_refused" | "code_invalid" | "phone_code_wrong" | "channel_unavailable" | "idempotency_conflict" | "precondition_required" | "rate_limited" | "too_many_codes" | "internal" | "estimate_unavailable" | "pictures_busy" | "picture_store" | "overloaded";
+            code: "malformed_json" | "unauthenticated" | "forbidden" | "message_not_found" | "picture_not_found" | "not_found" | "template_not_found" | "code_batch_not_found" | "no_codes" | "claim_not_found" | "campaign_not_found" | "recipient_not_found" | "not_waiting" | "not_reserved" | "rows_removed" | "job_not_found" | "draw_not_found" | "not_entered" | "budget_not_found" | "shop_not_found" | "coupon_not_found" | "wallet_not_configured" | "review_not_found" | "user_not_found" | "order_not_found" | "erasure_not_found" | "suppression_not_found" | "webhook_not_found" | "delivery_not_found" | "segment_not_found" | "method_not_allowed" | "request_timeout" | "already_reserved" | "already_due" | "drop_opened" | "coupon_not_usable" | "combination_refused" | "cart_changed" | "coupon_suspended" | "review_decided" | "review_needs_second" | "review_too_late" | "review_has_appeals" | "coupon_not_suspended" | "already_appealed" | "appeal_answered" | "order_differs" | "report_of_draft" | "code_used" | "not_by_code" | "codes_not_configured" | "passes_not_configured" | "codes_not_ready" | "codes_revoked" | "codes_exhausted" | "code_key_missing" | "template_not_open" | "not_started" | "ended" | "not_eligible" | "door_not_open" | "doors_fixed" | "door_tests" | "entry_struck" | "figures_differ" | "entries_closed" | "sold_out" | "no_waitlist" | "stock_left" | "too_many_waits" | "limit_reached" | "invalid_transition" | "approval_required" | "approval_lapsed" | "approval_not_asked" | "already_published" | "budget_no_coupons" | "shop_moved" | "budget_short" | "budget_committed" | "stock_below_issued" | "list_incomplete" | "user_erased" | "phone_missing" | "sms_opted_out" | "phone_code_expired" | "list_in_use" | "segment_in_use" | "segment_is_list" | "segment_is_rules" | "too_many_webhooks" | "webhook_repeated" | "webhook_disabled" | "picture_in_use" | "picture_library_full" | "stale_version" | "idempotency_in_progress" | "too_large" | "upload_too_large" | "unsupported_media_type" | "invalid_request" | "pass_required" | "pass_refused" | "code_invalid" | "phone_code_wrong" | "channel_unavailable" | "idempotency_conflict" | "precondition_required" | "rate_limited" | "too_many_codes" | "internal" | "estimate_unavailable" | "pictures_busy" | "picture_store" | "overloaded";
             /**
              * @description The error of this request, in English.
              * @example already reserved: app 10 minutes
@@ -5749,6 +6076,29 @@ export interface components {
             endpoint: string;
             /** @description keys.p256dh of the subscription. */
             p256dh: string;
+        };
+        Qualified: {
+            best: components["schemas"]["BestCoupons"];
+            /** @description The usable coupons that expire within 72 hours, the earliest first. */
+            expires_soon: components["schemas"]["SoonExpiring"][];
+            unusable: components["schemas"]["UnusableCoupon"][];
+            /** @description Each coupon by itself, the largest discount first. */
+            usable: components["schemas"]["UsableCoupon"][];
+        };
+        QualifyWish: {
+            /**
+             * @description The coupons to look at. Without it: the newest 100 unused coupons of the user.
+             * @example [
+             *       "1"
+             *     ]
+             */
+            coupons?: string[];
+            order: components["schemas"]["CartOrder"];
+            /**
+             * @description The owner of the coupons. Not needed with the user's own token or with X-User-ID; if given, both must agree.
+             * @example 1001
+             */
+            user_id?: string;
         };
         QuietHours: {
             /**
@@ -5815,6 +6165,38 @@ export interface components {
              * @example 1XBE-VF78-VYKW-JAGH
              */
             code: string;
+        };
+        RefundAnswer: {
+            /**
+             * Format: int64
+             * @description The discount of lines that stay which the customer loses, because a coupon's threshold is no longer met; taken off pay_back.
+             * @example 0
+             */
+            clawback: number;
+            /** @description The coupons that came back with this refund. */
+            coupons: string[];
+            lines: components["schemas"]["RefundLine"][];
+            order: components["schemas"]["CouponOrder"];
+            /**
+             * Format: int64
+             * @description Pay this back: the returned lines less their share of the discount, less clawback; in minor units.
+             * @example 1500
+             */
+            pay_back: number;
+            /** @example R-1 */
+            refund_id: string;
+        };
+        RefundLine: {
+            /**
+             * @description The id of the line in the lock.
+             * @example 1
+             */
+            id: string;
+            /**
+             * Format: int64
+             * @example 1
+             */
+            quantity: number;
         };
         ReminderState: {
             /** @example app */
@@ -6158,6 +6540,15 @@ export interface components {
              * @enum {string}
              */
             state: "waiting" | "firing" | "sending" | "finished" | "passed" | "moved" | "cancelled";
+        };
+        SoonExpiring: {
+            /**
+             * @description The coupon's id.
+             * @example 1
+             */
+            coupon: string;
+            /** Format: date-time */
+            expires_at: string;
         };
         Spent: {
             /** @example CNY */
@@ -6553,6 +6944,12 @@ export interface components {
              * @example 3000
              */
             max_off?: number;
+            /**
+             * Format: int64
+             * @description How many coupons of the drop one order can use. Fixed once the drop is published. 1 if left out.
+             * @example 1
+             */
+            max_per_order?: number;
             /** @example 20 off */
             name: string;
             /**
@@ -6610,6 +7007,12 @@ export interface components {
             protection?: "off" | "standard" | "strict";
             /** Format: date-time */
             published_at?: string;
+            /**
+             * @description What a partial refund does if the lines that stay are below the threshold: keep = they keep their share of the discount, recompute = they lose it. Fixed once the drop is published. keep if left out.
+             * @example keep
+             * @enum {string}
+             */
+            refund_rule?: "keep" | "recompute";
             /** @example Shop 10 */
             shop_name: string;
             /** @example 10 */
@@ -6618,6 +7021,18 @@ export interface components {
             shop_timezone: string;
             /** @description The reminder slots of the current opening, the farthest first; empty for a draft, and absent from lists. */
             slots?: components["schemas"]["Slot"][];
+            /**
+             * @description The group of the coupons: 1 to 32 small letters, digits, - and _. Without a group the coupons stand alone in an order.
+             * @example welcome
+             */
+            stack_group?: string;
+            /**
+             * @description The groups that the coupons go together with in an order. The drops of these groups must name stack_group too.
+             * @example [
+             *       "member"
+             *     ]
+             */
+            stacks_with?: string[];
             /**
              * @example draft
              * @enum {string}
@@ -6687,6 +7102,8 @@ export interface components {
             kind?: "amount_off" | "threshold_off" | "percent_off";
             /** Format: int64 */
             max_off?: number | null;
+            /** Format: int64 */
+            max_per_order?: number | null;
             name?: string | null;
             note?: string | null;
             notify_channels?: string[] | null;
@@ -6707,9 +7124,15 @@ export interface components {
             protection?: "off" | "standard" | "strict";
             /** @description Reason for the audit log; recommended when the opening moves. */
             reason?: string;
+            /** @enum {string} */
+            refund_rule?: "keep" | "recompute";
             /** @description With a moved opening: users who have been sent a reminder already are not sent it again for the new opening. */
             remind_once?: boolean;
             shop_number?: string | null;
+            /** @description "" = they stand alone. */
+            stack_group?: string | null;
+            /** @description null or [] = none. */
+            stacks_with?: string[] | null;
             /** Format: int64 */
             stock?: number | null;
             /** @enum {string} */
@@ -6791,6 +7214,12 @@ export interface components {
              */
             max_off?: number;
             /**
+             * Format: int64
+             * @description How many coupons of the drop one order can use. Fixed once the drop is published. 1 if left out.
+             * @example 1
+             */
+            max_per_order?: number;
+            /**
              * @description At most 120 characters.
              * @example 20 off
              */
@@ -6851,8 +7280,26 @@ export interface components {
              * @enum {string}
              */
             protection?: "off" | "standard" | "strict";
+            /**
+             * @description What a partial refund does if the lines that stay are below the threshold: keep = they keep their share of the discount, recompute = they lose it. Fixed once the drop is published. keep if left out.
+             * @example keep
+             * @enum {string}
+             */
+            refund_rule?: "keep" | "recompute";
             /** @example 10 */
             shop_number: string;
+            /**
+             * @description The group of the coupons: 1 to 32 small letters, digits, - and _. Without a group the coupons stand alone in an order.
+             * @example welcome
+             */
+            stack_group?: string;
+            /**
+             * @description The groups that the coupons go together with in an order. The drops of these groups must name stack_group too.
+             * @example [
+             *       "member"
+             *     ]
+             */
+            stacks_with?: string[];
             /**
              * Format: int64
              * @description How many coupons there are.
@@ -6900,6 +7347,40 @@ export interface components {
             rows_removed_at?: string;
             /** @description In the order of time; expected steps come last. */
             steps: components["schemas"]["Step"][];
+        };
+        UnusableCoupon: {
+            /**
+             * @description The coupon's id.
+             * @example 2
+             */
+            coupon: string;
+            /**
+             * Format: int64
+             * @description For below_threshold: by how much the order must grow, in minor units.
+             * @example 1200
+             */
+            missing?: number;
+            /**
+             * @description coupon_not_found: it does not exist or belongs to another user. locked to suspended: its state.
+             * @example below_threshold
+             * @enum {string}
+             */
+            reason: "other_currency" | "other_shop" | "product_not_in_cart" | "below_threshold" | "nothing_to_take_off" | "coupon_not_found" | "locked" | "used" | "expired" | "refunded" | "revoked" | "suspended";
+        };
+        UsableCoupon: {
+            /**
+             * @description The coupon's id.
+             * @example 1
+             */
+            coupon: string;
+            /**
+             * Format: int64
+             * @description What the coupon takes off, in minor units.
+             * @example 1000
+             */
+            discount: number;
+            /** @description The discount by line, without lines that have none; adds up to discount. */
+            lines: components["schemas"]["LineShare"][];
         };
         Use: {
             campaign_id: string;
@@ -10553,6 +11034,57 @@ export interface operations {
             };
         };
     };
+    "qualify-coupons": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a service key that has the scope act-as-user: the user the request is about. */
+                "X-User-ID"?: string;
+                /** @description Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "order": {
+                 *         "currency": "CNY",
+                 *         "lines": [
+                 *           {
+                 *             "amount": 3000,
+                 *             "id": "1",
+                 *             "product": "tea",
+                 *             "quantity": 2
+                 *           },
+                 *           {
+                 *             "amount": 800,
+                 *             "id": "2",
+                 *             "product": "cup",
+                 *             "quantity": 1
+                 *           }
+                 *         ]
+                 *       },
+                 *       "user_id": "1001"
+                 *     }
+                 */
+                "application/json": components["schemas"]["QualifyWish"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Qualified"];
+                };
+            };
+        };
+    };
     "get-coupon": {
         parameters: {
             query?: never;
@@ -11190,6 +11722,163 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["OrderReport"];
+                };
+            };
+        };
+    };
+    "confirm-order": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a service key that also has the scope act-as-user: the coupon must belong to this user. */
+                "X-User-ID"?: string;
+                /** @description Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description Your id of the order: 1 to 64 bytes without spaces, / and %. */
+                order: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                /**
+                 * @example {
+                 *       "revision": 1
+                 *     }
+                 */
+                "application/json": components["schemas"]["OrderConfirm"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CouponOrder"];
+                };
+            };
+        };
+    };
+    "lock-order": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a service key that also has the scope act-as-user: the coupon must belong to this user. */
+                "X-User-ID"?: string;
+                /** @description Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description Your id of the order: 1 to 64 bytes without spaces, / and %. */
+                order: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "coupons": [
+                 *         "1"
+                 *       ],
+                 *       "currency": "CNY",
+                 *       "lines": [
+                 *         {
+                 *           "amount": 3000,
+                 *           "id": "1",
+                 *           "product": "tea",
+                 *           "quantity": 2
+                 *         }
+                 *       ],
+                 *       "user_id": "1001"
+                 *     }
+                 */
+                "application/json": components["schemas"]["OrderLock"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CouponOrder"];
+                };
+            };
+        };
+    };
+    "refund-order": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a service key that also has the scope act-as-user: the coupon must belong to this user. */
+                "X-User-ID"?: string;
+                /** @description Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description Your id of the order: 1 to 64 bytes without spaces, / and %. */
+                order: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                /**
+                 * @example {
+                 *       "lines": [
+                 *         {
+                 *           "id": "1",
+                 *           "quantity": 1
+                 *         }
+                 *       ],
+                 *       "refund_id": "R-1"
+                 *     }
+                 */
+                "application/json": components["schemas"]["OrderRefund"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RefundAnswer"];
+                };
+            };
+        };
+    };
+    "release-order": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a service key that also has the scope act-as-user: the coupon must belong to this user. */
+                "X-User-ID"?: string;
+                /** @description Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                /** @description Your id of the order: 1 to 64 bytes without spaces, / and %. */
+                order: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CouponOrder"];
                 };
             };
         };

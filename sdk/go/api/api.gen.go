@@ -881,6 +881,30 @@ func (e CouponState) Valid() bool {
 	}
 }
 
+// Defines values for CouponOrderState.
+const (
+	CouponOrderStateConfirmed CouponOrderState = "confirmed"
+	CouponOrderStateLocked    CouponOrderState = "locked"
+	CouponOrderStateRefunded  CouponOrderState = "refunded"
+	CouponOrderStateReleased  CouponOrderState = "released"
+)
+
+// Valid indicates whether the value is a known member of the CouponOrderState enum.
+func (e CouponOrderState) Valid() bool {
+	switch e {
+	case CouponOrderStateConfirmed:
+		return true
+	case CouponOrderStateLocked:
+		return true
+	case CouponOrderStateRefunded:
+		return true
+	case CouponOrderStateReleased:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for CouponReviewAnswer.
 const (
 	CouponReviewAnswerRestored CouponReviewAnswer = "restored"
@@ -1466,6 +1490,60 @@ func (e JobState) Valid() bool {
 	case JobStateRunning:
 		return true
 	case JobStateWaiting:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for OrderCouponState.
+const (
+	OrderCouponStateExpired   OrderCouponState = "expired"
+	OrderCouponStateLocked    OrderCouponState = "locked"
+	OrderCouponStateRefunded  OrderCouponState = "refunded"
+	OrderCouponStateRevoked   OrderCouponState = "revoked"
+	OrderCouponStateSuspended OrderCouponState = "suspended"
+	OrderCouponStateUnused    OrderCouponState = "unused"
+	OrderCouponStateUsed      OrderCouponState = "used"
+)
+
+// Valid indicates whether the value is a known member of the OrderCouponState enum.
+func (e OrderCouponState) Valid() bool {
+	switch e {
+	case OrderCouponStateExpired:
+		return true
+	case OrderCouponStateLocked:
+		return true
+	case OrderCouponStateRefunded:
+		return true
+	case OrderCouponStateRevoked:
+		return true
+	case OrderCouponStateSuspended:
+		return true
+	case OrderCouponStateUnused:
+		return true
+	case OrderCouponStateUsed:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for OrderRefundRefundTo.
+const (
+	Holder OrderRefundRefundTo = "holder"
+	Nobody OrderRefundRefundTo = "nobody"
+	Stock  OrderRefundRefundTo = "stock"
+)
+
+// Valid indicates whether the value is a known member of the OrderRefundRefundTo enum.
+func (e OrderRefundRefundTo) Valid() bool {
+	switch e {
+	case Holder:
+		return true
+	case Nobody:
+		return true
+	case Stock:
 		return true
 	default:
 		return false
@@ -2066,6 +2144,24 @@ func (e TemplateProtection) Valid() bool {
 	}
 }
 
+// Defines values for TemplateRefundRule.
+const (
+	TemplateRefundRuleKeep      TemplateRefundRule = "keep"
+	TemplateRefundRuleRecompute TemplateRefundRule = "recompute"
+)
+
+// Valid indicates whether the value is a known member of the TemplateRefundRule enum.
+func (e TemplateRefundRule) Valid() bool {
+	switch e {
+	case TemplateRefundRuleKeep:
+		return true
+	case TemplateRefundRuleRecompute:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for TemplateState.
 const (
 	TemplateStateCancelled TemplateState = "cancelled"
@@ -2258,6 +2354,24 @@ func (e TemplatePatchProtection) Valid() bool {
 	}
 }
 
+// Defines values for TemplatePatchRefundRule.
+const (
+	TemplatePatchRefundRuleKeep      TemplatePatchRefundRule = "keep"
+	TemplatePatchRefundRuleRecompute TemplatePatchRefundRule = "recompute"
+)
+
+// Valid indicates whether the value is a known member of the TemplatePatchRefundRule enum.
+func (e TemplatePatchRefundRule) Valid() bool {
+	switch e {
+	case TemplatePatchRefundRuleKeep:
+		return true
+	case TemplatePatchRefundRuleRecompute:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for TemplatePatchTarget.
 const (
 	TemplatePatchTargetProduct TemplatePatchTarget = "product"
@@ -2417,6 +2531,24 @@ func (e TemplateWishProtection) Valid() bool {
 	}
 }
 
+// Defines values for TemplateWishRefundRule.
+const (
+	TemplateWishRefundRuleKeep      TemplateWishRefundRule = "keep"
+	TemplateWishRefundRuleRecompute TemplateWishRefundRule = "recompute"
+)
+
+// Valid indicates whether the value is a known member of the TemplateWishRefundRule enum.
+func (e TemplateWishRefundRule) Valid() bool {
+	switch e {
+	case TemplateWishRefundRuleKeep:
+		return true
+	case TemplateWishRefundRuleRecompute:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for TemplateWishTarget.
 const (
 	TemplateWishTargetProduct TemplateWishTarget = "product"
@@ -2447,6 +2579,54 @@ func (e TemplateWishWaitlist) Valid() bool {
 	case TemplateWishWaitlistIssue:
 		return true
 	case TemplateWishWaitlistOff:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for UnusableCouponReason.
+const (
+	UnusableCouponReasonBelowThreshold   UnusableCouponReason = "below_threshold"
+	UnusableCouponReasonCouponNotFound   UnusableCouponReason = "coupon_not_found"
+	UnusableCouponReasonExpired          UnusableCouponReason = "expired"
+	UnusableCouponReasonLocked           UnusableCouponReason = "locked"
+	UnusableCouponReasonNothingToTakeOff UnusableCouponReason = "nothing_to_take_off"
+	UnusableCouponReasonOtherCurrency    UnusableCouponReason = "other_currency"
+	UnusableCouponReasonOtherShop        UnusableCouponReason = "other_shop"
+	UnusableCouponReasonProductNotInCart UnusableCouponReason = "product_not_in_cart"
+	UnusableCouponReasonRefunded         UnusableCouponReason = "refunded"
+	UnusableCouponReasonRevoked          UnusableCouponReason = "revoked"
+	UnusableCouponReasonSuspended        UnusableCouponReason = "suspended"
+	UnusableCouponReasonUsed             UnusableCouponReason = "used"
+)
+
+// Valid indicates whether the value is a known member of the UnusableCouponReason enum.
+func (e UnusableCouponReason) Valid() bool {
+	switch e {
+	case UnusableCouponReasonBelowThreshold:
+		return true
+	case UnusableCouponReasonCouponNotFound:
+		return true
+	case UnusableCouponReasonExpired:
+		return true
+	case UnusableCouponReasonLocked:
+		return true
+	case UnusableCouponReasonNothingToTakeOff:
+		return true
+	case UnusableCouponReasonOtherCurrency:
+		return true
+	case UnusableCouponReasonOtherShop:
+		return true
+	case UnusableCouponReasonProductNotInCart:
+		return true
+	case UnusableCouponReasonRefunded:
+		return true
+	case UnusableCouponReasonRevoked:
+		return true
+	case UnusableCouponReasonSuspended:
+		return true
+	case UnusableCouponReasonUsed:
 		return true
 	default:
 		return false
@@ -3280,6 +3460,30 @@ type BalanceLine struct {
 
 // BalanceLineState defines model for BalanceLine.State.
 type BalanceLineState string
+
+// BestCoupons defines model for BestCoupons.
+type BestCoupons struct {
+	// Coupons The ids in the order in which the coupons take effect; empty = no coupon can be used.
+	//
+	// Examples: ["1"]
+	Coupons []string `json:"coupons"`
+
+	// Discount Of all of them together, in minor units. Send it as expect_discount of the lock.
+	//
+	// Examples: 1000
+	Discount int64 `json:"discount"`
+
+	// Exact false = there were too many coupons to try all combinations; the best that was found.
+	//
+	// Examples: true
+	Exact bool `json:"exact"`
+
+	// Lines The discount by line, without lines that have none; adds up to discount.
+	Lines []LineShare `json:"lines"`
+
+	// Uses What each coupon takes off within the combination.
+	Uses []UsableCoupon `json:"uses"`
+}
 
 // Browser defines model for Browser.
 type Browser struct {
@@ -4272,6 +4476,41 @@ type CapacityReasonKind string
 // CapacityReasonTarget What the load needs: web, or workers with the role.
 type CapacityReasonTarget string
 
+// CartLine defines model for CartLine.
+type CartLine struct {
+	// Amount The price of the whole line before discounts, in minor units.
+	//
+	// Examples: 3000
+	Amount int64 `json:"amount"`
+
+	// Id Names the line within the order: 1 to 64 bytes without spaces.
+	//
+	// Examples: 1
+	Id string `json:"id"`
+
+	// Product As templates name it. Without it no coupon for one product applies to the line.
+	//
+	// Examples: tea
+	Product *string `json:"product,omitempty"`
+
+	// Quantity Examples: 2
+	Quantity int64 `json:"quantity"`
+}
+
+// CartOrder defines model for CartOrder.
+type CartOrder struct {
+	// Currency ISO 4217.
+	//
+	// Examples: CNY
+	Currency string     `json:"currency"`
+	Lines    []CartLine `json:"lines"`
+
+	// ShopNumber If given, coupons of other shops cannot be used.
+	//
+	// Examples: 10
+	ShopNumber *string `json:"shop_number,omitempty"`
+}
+
 // Cell defines model for Cell.
 type Cell struct {
 	// Booked Reminders reserved now.
@@ -4610,6 +4849,46 @@ type CouponList struct {
 	// Next Pass as before to get the next page; absent on the last one.
 	Next *string `json:"next,omitempty"`
 }
+
+// CouponOrder defines model for CouponOrder.
+type CouponOrder struct {
+	// Amount Before discounts, in minor units.
+	//
+	// Examples: 3800
+	Amount  int64         `json:"amount"`
+	Coupons []OrderCoupon `json:"coupons"`
+
+	// Currency Examples: CNY
+	Currency *string `json:"currency,omitempty"`
+
+	// Discount Examples: 1000
+	Discount int64       `json:"discount"`
+	Lines    []OrderLine `json:"lines"`
+
+	// LockedUntil The locks hold at least until then.
+	LockedUntil *time.Time `json:"locked_until,omitempty"`
+
+	// OrderId Examples: A-1001
+	OrderId string `json:"order_id"`
+
+	// PaidBack What all refunds of the order paid back, in minor units.
+	//
+	// Examples: 0
+	PaidBack int64 `json:"paid_back"`
+
+	// Revision Examples: 0
+	Revision int64 `json:"revision"`
+
+	// State locked also after the lock has timed out: see the state of the coupons.
+	//
+	// Examples: locked
+	State CouponOrderState `json:"state"`
+}
+
+// CouponOrderState locked also after the lock has timed out: see the state of the coupons.
+//
+// Examples: locked
+type CouponOrderState string
 
 // CouponPass defines model for CouponPass.
 type CouponPass struct {
@@ -6021,6 +6300,19 @@ type LineError struct {
 	Line int64 `json:"line"`
 }
 
+// LineShare defines model for LineShare.
+type LineShare struct {
+	// Amount Minor units.
+	//
+	// Examples: 500
+	Amount int64 `json:"amount"`
+
+	// Id The id of the line.
+	//
+	// Examples: 1
+	Id string `json:"id"`
+}
+
 // ListWish defines model for ListWish.
 type ListWish struct {
 	// Name Examples: Visitors of the fair
@@ -6110,6 +6402,99 @@ type Message struct {
 	Title *string `json:"title,omitempty"`
 }
 
+// OrderConfirm defines model for OrderConfirm.
+type OrderConfirm struct {
+	// Revision If given and not 0, it must be the revision that is locked.
+	//
+	// Examples: 1
+	Revision *int64 `json:"revision,omitempty"`
+}
+
+// OrderCoupon defines model for OrderCoupon.
+type OrderCoupon struct {
+	// Coupon The coupon's id.
+	//
+	// Examples: 1
+	Coupon string `json:"coupon"`
+
+	// Discount What the coupon takes off, in minor units.
+	//
+	// Examples: 1000
+	Discount int64 `json:"discount"`
+
+	// Lines The discount by line, without lines that have none; adds up to discount.
+	Lines []LineShare `json:"lines"`
+
+	// State Examples: locked
+	State OrderCouponState `json:"state"`
+}
+
+// OrderCouponState Examples: locked
+type OrderCouponState string
+
+// OrderLine defines model for OrderLine.
+type OrderLine struct {
+	// Amount The price of the whole line before discounts, in minor units.
+	//
+	// Examples: 3000
+	Amount int64 `json:"amount"`
+
+	// Discount What the coupons take off the line, in minor units.
+	//
+	// Examples: 1000
+	Discount int64 `json:"discount"`
+
+	// Id Names the line within the order: 1 to 64 bytes without spaces.
+	//
+	// Examples: 1
+	Id string `json:"id"`
+
+	// Product As templates name it. Without it no coupon for one product applies to the line.
+	//
+	// Examples: tea
+	Product *string `json:"product,omitempty"`
+
+	// Quantity Examples: 2
+	Quantity int64 `json:"quantity"`
+
+	// Returned The part of quantity that came back.
+	//
+	// Examples: 0
+	Returned int64 `json:"returned"`
+}
+
+// OrderLock defines model for OrderLock.
+type OrderLock struct {
+	// Coupons Examples: ["1"]
+	Coupons []string `json:"coupons"`
+
+	// Currency ISO 4217.
+	//
+	// Examples: CNY
+	Currency string `json:"currency"`
+
+	// ExpectDiscount The discount that the customer saw; with another one the answer is cart_changed.
+	//
+	// Examples: 1000
+	ExpectDiscount *int64     `json:"expect_discount,omitempty"`
+	Lines          []CartLine `json:"lines"`
+
+	// Revision 0 at first; a changed cart of the same order has a higher one.
+	//
+	// Examples: 0
+	Revision *int64 `json:"revision,omitempty"`
+
+	// ShopNumber If given, coupons of other shops are refused.
+	//
+	// Examples: 10
+	ShopNumber *string `json:"shop_number,omitempty"`
+
+	// UserId The owner of the coupons.
+	//
+	// Examples: 1001
+	UserId string `json:"user_id"`
+}
+
 // OrderPart defines model for OrderPart.
 type OrderPart struct {
 	// Amount Minor units.
@@ -6130,6 +6515,23 @@ type OrderRef struct {
 	// Examples: A-1001
 	OrderId string `json:"order_id"`
 }
+
+// OrderRefund defines model for OrderRefund.
+type OrderRefund struct {
+	// Lines What comes back; without it, all that is left of the order.
+	Lines *[]RefundLine `json:"lines,omitempty"`
+
+	// RefundId Your id of this return within the order: 1 to 64 bytes without spaces. Required with lines. A repeated refund is known by it.
+	//
+	// Examples: R-1
+	RefundId *string `json:"refund_id,omitempty"`
+
+	// RefundTo Who gets a coupon whose last line comes back: its holder; the stock of its drop, so that another user can get it; or nobody: it stays used. holder if left out.
+	RefundTo *OrderRefundRefundTo `json:"refund_to,omitempty"`
+}
+
+// OrderRefundRefundTo Who gets a coupon whose last line comes back: its holder; the stock of its drop, so that another user can get it; or nobody: it stays used. holder if left out.
+type OrderRefundRefundTo string
 
 // OrderReport defines model for OrderReport.
 type OrderReport struct {
@@ -6444,6 +6846,32 @@ type PushSubscription struct {
 	P256dh string `json:"p256dh"`
 }
 
+// Qualified defines model for Qualified.
+type Qualified struct {
+	Best BestCoupons `json:"best"`
+
+	// ExpiresSoon The usable coupons that expire within 72 hours, the earliest first.
+	ExpiresSoon []SoonExpiring   `json:"expires_soon"`
+	Unusable    []UnusableCoupon `json:"unusable"`
+
+	// Usable Each coupon by itself, the largest discount first.
+	Usable []UsableCoupon `json:"usable"`
+}
+
+// QualifyWish defines model for QualifyWish.
+type QualifyWish struct {
+	// Coupons The coupons to look at. Without it: the newest 100 unused coupons of the user.
+	//
+	// Examples: ["1"]
+	Coupons *[]string `json:"coupons,omitempty"`
+	Order   CartOrder `json:"order"`
+
+	// UserId The owner of the coupons. Not needed with the user's own token or with X-User-ID; if given, both must agree.
+	//
+	// Examples: 1001
+	UserId *string `json:"user_id,omitempty"`
+}
+
 // QuietHours defines model for QuietHours.
 type QuietHours struct {
 	// From 24-hour time.
@@ -6503,6 +6931,38 @@ type Redemption struct {
 	//
 	// Examples: 1XBE-VF78-VYKW-JAGH
 	Code string `json:"code"`
+}
+
+// RefundAnswer defines model for RefundAnswer.
+type RefundAnswer struct {
+	// Clawback The discount of lines that stay which the customer loses, because a coupon's threshold is no longer met; taken off pay_back.
+	//
+	// Examples: 0
+	Clawback int64 `json:"clawback"`
+
+	// Coupons The coupons that came back with this refund.
+	Coupons []string     `json:"coupons"`
+	Lines   []RefundLine `json:"lines"`
+	Order   CouponOrder  `json:"order"`
+
+	// PayBack Pay this back: the returned lines less their share of the discount, less clawback; in minor units.
+	//
+	// Examples: 1500
+	PayBack int64 `json:"pay_back"`
+
+	// RefundId Examples: R-1
+	RefundId string `json:"refund_id"`
+}
+
+// RefundLine defines model for RefundLine.
+type RefundLine struct {
+	// Id The id of the line in the lock.
+	//
+	// Examples: 1
+	Id string `json:"id"`
+
+	// Quantity Examples: 1
+	Quantity int64 `json:"quantity"`
 }
 
 // ReminderState defines model for ReminderState.
@@ -6857,6 +7317,15 @@ type Slot struct {
 
 // SlotState Examples: waiting
 type SlotState string
+
+// SoonExpiring defines model for SoonExpiring.
+type SoonExpiring struct {
+	// Coupon The coupon's id.
+	//
+	// Examples: 1
+	Coupon    string    `json:"coupon"`
+	ExpiresAt time.Time `json:"expires_at"`
+}
 
 // Spent defines model for Spent.
 type Spent struct {
@@ -7218,6 +7687,11 @@ type Template struct {
 	// Examples: 3000
 	MaxOff *int64 `json:"max_off,omitempty"`
 
+	// MaxPerOrder How many coupons of the drop one order can use. Fixed once the drop is published. 1 if left out.
+	//
+	// Examples: 1
+	MaxPerOrder *int64 `json:"max_per_order,omitempty"`
+
 	// Name Examples: 20 off
 	Name string `json:"name"`
 
@@ -7260,6 +7734,11 @@ type Template struct {
 	Protection  *TemplateProtection `json:"protection,omitempty"`
 	PublishedAt *time.Time          `json:"published_at,omitempty"`
 
+	// RefundRule What a partial refund does if the lines that stay are below the threshold: keep = they keep their share of the discount, recompute = they lose it. Fixed once the drop is published. keep if left out.
+	//
+	// Examples: keep
+	RefundRule *TemplateRefundRule `json:"refund_rule,omitempty"`
+
 	// ShopName Examples: Shop 10
 	ShopName string `json:"shop_name"`
 
@@ -7271,6 +7750,16 @@ type Template struct {
 
 	// Slots The reminder slots of the current opening, the farthest first; empty for a draft, and absent from lists.
 	Slots *[]Slot `json:"slots,omitempty"`
+
+	// StackGroup The group of the coupons: 1 to 32 small letters, digits, - and _. Without a group the coupons stand alone in an order.
+	//
+	// Examples: welcome
+	StackGroup *string `json:"stack_group,omitempty"`
+
+	// StacksWith The groups that the coupons go together with in an order. The drops of these groups must name stack_group too.
+	//
+	// Examples: ["member"]
+	StacksWith *[]string `json:"stacks_with,omitempty"`
 
 	// State Examples: draft
 	State TemplateState `json:"state"`
@@ -7325,6 +7814,11 @@ type TemplateOpeningMode string
 // Examples: off
 type TemplateProtection string
 
+// TemplateRefundRule What a partial refund does if the lines that stay are below the threshold: keep = they keep their share of the discount, recompute = they lose it. Fixed once the drop is published. keep if left out.
+//
+// Examples: keep
+type TemplateRefundRule string
+
 // TemplateState Examples: draft
 type TemplateState string
 
@@ -7355,6 +7849,7 @@ type TemplatePatch struct {
 	HoldOutPercent *int64                   `json:"hold_out_percent,omitempty"`
 	Kind           *TemplatePatchKind       `json:"kind,omitempty"`
 	MaxOff         *int64                   `json:"max_off,omitempty"`
+	MaxPerOrder    *int64                   `json:"max_per_order,omitempty"`
 	Name           *string                  `json:"name,omitempty"`
 	Note           *string                  `json:"note,omitempty"`
 	NotifyChannels *[]string                `json:"notify_channels,omitempty"`
@@ -7370,11 +7865,18 @@ type TemplatePatch struct {
 	Protection   *TemplatePatchProtection  `json:"protection,omitempty"`
 
 	// Reason Reason for the audit log; recommended when the opening moves.
-	Reason *string `json:"reason,omitempty"`
+	Reason     *string                  `json:"reason,omitempty"`
+	RefundRule *TemplatePatchRefundRule `json:"refund_rule,omitempty"`
 
 	// RemindOnce With a moved opening: users who have been sent a reminder already are not sent it again for the new opening.
-	RemindOnce *bool                `json:"remind_once,omitempty"`
-	ShopNumber *string              `json:"shop_number,omitempty"`
+	RemindOnce *bool   `json:"remind_once,omitempty"`
+	ShopNumber *string `json:"shop_number,omitempty"`
+
+	// StackGroup "" = they stand alone.
+	StackGroup *string `json:"stack_group,omitempty"`
+
+	// StacksWith null or [] = none.
+	StacksWith *[]string            `json:"stacks_with,omitempty"`
 	Stock      *int64               `json:"stock,omitempty"`
 	Target     *TemplatePatchTarget `json:"target,omitempty"`
 	Threshold  *int64               `json:"threshold,omitempty"`
@@ -7404,6 +7906,9 @@ type TemplatePatchOpeningMode string
 
 // TemplatePatchProtection defines model for TemplatePatch.Protection.
 type TemplatePatchProtection string
+
+// TemplatePatchRefundRule defines model for TemplatePatch.RefundRule.
+type TemplatePatchRefundRule string
 
 // TemplatePatchTarget defines model for TemplatePatch.Target.
 type TemplatePatchTarget string
@@ -7465,6 +7970,11 @@ type TemplateWish struct {
 	// Examples: 3000
 	MaxOff *int64 `json:"max_off,omitempty"`
 
+	// MaxPerOrder How many coupons of the drop one order can use. Fixed once the drop is published. 1 if left out.
+	//
+	// Examples: 1
+	MaxPerOrder *int64 `json:"max_per_order,omitempty"`
+
 	// Name At most 120 characters.
 	//
 	// Examples: 20 off
@@ -7514,8 +8024,23 @@ type TemplateWish struct {
 	// Examples: off
 	Protection *TemplateWishProtection `json:"protection,omitempty"`
 
+	// RefundRule What a partial refund does if the lines that stay are below the threshold: keep = they keep their share of the discount, recompute = they lose it. Fixed once the drop is published. keep if left out.
+	//
+	// Examples: keep
+	RefundRule *TemplateWishRefundRule `json:"refund_rule,omitempty"`
+
 	// ShopNumber Examples: 10
 	ShopNumber string `json:"shop_number"`
+
+	// StackGroup The group of the coupons: 1 to 32 small letters, digits, - and _. Without a group the coupons stand alone in an order.
+	//
+	// Examples: welcome
+	StackGroup *string `json:"stack_group,omitempty"`
+
+	// StacksWith The groups that the coupons go together with in an order. The drops of these groups must name stack_group too.
+	//
+	// Examples: ["member"]
+	StacksWith *[]string `json:"stacks_with,omitempty"`
 
 	// Stock How many coupons there are.
 	//
@@ -7566,6 +8091,11 @@ type TemplateWishOpeningMode string
 // Examples: off
 type TemplateWishProtection string
 
+// TemplateWishRefundRule What a partial refund does if the lines that stay are below the threshold: keep = they keep their share of the discount, recompute = they lose it. Fixed once the drop is published. keep if left out.
+//
+// Examples: keep
+type TemplateWishRefundRule string
+
 // TemplateWishTarget The purchases that the coupon is valid for. shop if left out.
 type TemplateWishTarget string
 
@@ -7587,6 +8117,45 @@ type Timeline struct {
 
 	// Steps In the order of time; expected steps come last.
 	Steps []Step `json:"steps"`
+}
+
+// UnusableCoupon defines model for UnusableCoupon.
+type UnusableCoupon struct {
+	// Coupon The coupon's id.
+	//
+	// Examples: 2
+	Coupon string `json:"coupon"`
+
+	// Missing For below_threshold: by how much the order must grow, in minor units.
+	//
+	// Examples: 1200
+	Missing *int64 `json:"missing,omitempty"`
+
+	// Reason coupon_not_found: it does not exist or belongs to another user. locked to suspended: its state.
+	//
+	// Examples: below_threshold
+	Reason UnusableCouponReason `json:"reason"`
+}
+
+// UnusableCouponReason coupon_not_found: it does not exist or belongs to another user. locked to suspended: its state.
+//
+// Examples: below_threshold
+type UnusableCouponReason string
+
+// UsableCoupon defines model for UsableCoupon.
+type UsableCoupon struct {
+	// Coupon The coupon's id.
+	//
+	// Examples: 1
+	Coupon string `json:"coupon"`
+
+	// Discount What the coupon takes off, in minor units.
+	//
+	// Examples: 1000
+	Discount int64 `json:"discount"`
+
+	// Lines The discount by line, without lines that have none; adds up to discount.
+	Lines []LineShare `json:"lines"`
 }
 
 // Use defines model for Use.
@@ -8601,6 +9170,15 @@ type ListCouponsParams struct {
 // ListCouponsParamsState defines parameters for ListCoupons.
 type ListCouponsParamsState string
 
+// QualifyCouponsParams defines parameters for QualifyCoupons.
+type QualifyCouponsParams struct {
+	// XUserID With a service key that has the scope act-as-user: the user the request is about.
+	XUserID *string `json:"X-User-ID,omitempty"`
+
+	// IdempotencyKey Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true.
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
 // GetCouponParams defines parameters for GetCoupon.
 type GetCouponParams struct {
 	// XUserID With a service key that has the scope act-as-user: the user the request is about.
@@ -8746,6 +9324,42 @@ type InboxStreamParams struct {
 
 // ReportOrderParams defines parameters for ReportOrder.
 type ReportOrderParams struct {
+	// XUserID With a service key that also has the scope act-as-user: the coupon must belong to this user.
+	XUserID *string `json:"X-User-ID,omitempty"`
+
+	// IdempotencyKey Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true.
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
+// ConfirmOrderParams defines parameters for ConfirmOrder.
+type ConfirmOrderParams struct {
+	// XUserID With a service key that also has the scope act-as-user: the coupon must belong to this user.
+	XUserID *string `json:"X-User-ID,omitempty"`
+
+	// IdempotencyKey Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true.
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
+// LockOrderParams defines parameters for LockOrder.
+type LockOrderParams struct {
+	// XUserID With a service key that also has the scope act-as-user: the coupon must belong to this user.
+	XUserID *string `json:"X-User-ID,omitempty"`
+
+	// IdempotencyKey Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true.
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
+// RefundOrderParams defines parameters for RefundOrder.
+type RefundOrderParams struct {
+	// XUserID With a service key that also has the scope act-as-user: the coupon must belong to this user.
+	XUserID *string `json:"X-User-ID,omitempty"`
+
+	// IdempotencyKey Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true.
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
+// ReleaseOrderParams defines parameters for ReleaseOrder.
+type ReleaseOrderParams struct {
 	// XUserID With a service key that also has the scope act-as-user: the coupon must belong to this user.
 	XUserID *string `json:"X-User-ID,omitempty"`
 
@@ -9042,6 +9656,9 @@ type PutBrowserJSONRequestBody = PushSubscription
 // ClaimJSONRequestBody defines body for Claim for application/json ContentType.
 type ClaimJSONRequestBody = ClaimWish
 
+// QualifyCouponsJSONRequestBody defines body for QualifyCoupons for application/json ContentType.
+type QualifyCouponsJSONRequestBody = QualifyWish
+
 // AppealCouponJSONRequestBody defines body for AppealCoupon for application/json ContentType.
 type AppealCouponJSONRequestBody = Appeal
 
@@ -9065,6 +9682,15 @@ type MarkReadJSONRequestBody = ReadMark
 
 // ReportOrderJSONRequestBody defines body for ReportOrder for application/json ContentType.
 type ReportOrderJSONRequestBody = OrderReport
+
+// ConfirmOrderJSONRequestBody defines body for ConfirmOrder for application/json ContentType.
+type ConfirmOrderJSONRequestBody = OrderConfirm
+
+// LockOrderJSONRequestBody defines body for LockOrder for application/json ContentType.
+type LockOrderJSONRequestBody = OrderLock
+
+// RefundOrderJSONRequestBody defines body for RefundOrder for application/json ContentType.
+type RefundOrderJSONRequestBody = OrderRefund
 
 // GetClaimPassJSONRequestBody defines body for GetClaimPass for application/json ContentType.
 type GetClaimPassJSONRequestBody = ClaimEvidence
@@ -10848,6 +11474,24 @@ type ClientInterface interface {
 	// Corresponds with GET /coupons (the `ListCoupons` operationId).
 	ListCoupons(ctx context.Context, params *ListCouponsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// QualifyCouponsWithBody Which coupons an order can use, and which together are best
+	//
+	// Stores nothing and holds nothing. Coupons for products take effect first, then amounts off, then percentages of what is left; a threshold looks at the part that is not discounted yet. An order uses at most 5 coupons, whose drops must name each other's stack_group.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /coupons/qualify (the `QualifyCoupons` operationId).
+	QualifyCouponsWithBody(ctx context.Context, params *QualifyCouponsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// QualifyCoupons Which coupons an order can use, and which together are best
+	//
+	// Stores nothing and holds nothing. Coupons for products take effect first, then amounts off, then percentages of what is left; a threshold looks at the part that is not discounted yet. An order uses at most 5 coupons, whose drops must name each other's stack_group.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /coupons/qualify (the `QualifyCoupons` operationId).
+	QualifyCoupons(ctx context.Context, params *QualifyCouponsParams, body QualifyCouponsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// GetCoupon Show a coupon
 	//
 	// Users see their own; a key with the scope payment and without X-User-ID sees any.
@@ -11083,6 +11727,67 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /orders (the `ReportOrder` operationId).
 	ReportOrder(ctx context.Context, params *ReportOrderParams, body ReportOrderJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ConfirmOrderWithBody Use the coupons that the order holds
+	//
+	// All of them or none. Repeating it changes nothing.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /orders/{order}/confirm (the `ConfirmOrder` operationId).
+	ConfirmOrderWithBody(ctx context.Context, order string, params *ConfirmOrderParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ConfirmOrder Use the coupons that the order holds
+	//
+	// All of them or none. Repeating it changes nothing.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /orders/{order}/confirm (the `ConfirmOrder` operationId).
+	ConfirmOrder(ctx context.Context, order string, params *ConfirmOrderParams, body ConfirmOrderJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// LockOrderWithBody Lock several coupons for an order
+	//
+	// All of them or none. A changed cart is the same order with a higher revision: coupons that it no longer uses are released, and cannot come back to this order. Order ids are unique within the installation; begin them with the shop's number if shops number their orders alike. Repeating it changes nothing.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /orders/{order}/lock (the `LockOrder` operationId).
+	LockOrderWithBody(ctx context.Context, order string, params *LockOrderParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// LockOrder Lock several coupons for an order
+	//
+	// All of them or none. A changed cart is the same order with a higher revision: coupons that it no longer uses are released, and cannot come back to this order. Order ids are unique within the installation; begin them with the shop's number if shops number their orders alike. Repeating it changes nothing.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /orders/{order}/lock (the `LockOrder` operationId).
+	LockOrder(ctx context.Context, order string, params *LockOrderParams, body LockOrderJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RefundOrderWithBody Return lines of an order, and its coupons with their last line
+	//
+	// Answers what to pay back. A line's share of the discount is not paid back; a drop with the refund_rule recompute also takes back the discount of the lines that stay, if they are below its threshold. Repeating it changes nothing.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /orders/{order}/refund (the `RefundOrder` operationId).
+	RefundOrderWithBody(ctx context.Context, order string, params *RefundOrderParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RefundOrder Return lines of an order, and its coupons with their last line
+	//
+	// Answers what to pay back. A line's share of the discount is not paid back; a drop with the refund_rule recompute also takes back the discount of the lines that stay, if they are below its threshold. Repeating it changes nothing.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /orders/{order}/refund (the `RefundOrder` operationId).
+	RefundOrder(ctx context.Context, order string, params *RefundOrderParams, body RefundOrderJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ReleaseOrder Give the coupons of the order back
+	//
+	// Works before the lock too, which then fails. A confirmed order is refused: refund it. Repeating it changes nothing.
+	//
+	// Corresponds with POST /orders/{order}/release (the `ReleaseOrder` operationId).
+	ReleaseOrder(ctx context.Context, order string, params *ReleaseOrderParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetClaimPassWithBody Earn a pass for a protected drop
 	//
@@ -14055,6 +14760,44 @@ func (c *Client) ListCoupons(ctx context.Context, params *ListCouponsParams, req
 	return c.Client.Do(req)
 }
 
+// QualifyCouponsWithBody Which coupons an order can use, and which together are best
+//
+// Stores nothing and holds nothing. Coupons for products take effect first, then amounts off, then percentages of what is left; a threshold looks at the part that is not discounted yet. An order uses at most 5 coupons, whose drops must name each other's stack_group.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /coupons/qualify (the `QualifyCoupons` operationId).
+func (c *Client) QualifyCouponsWithBody(ctx context.Context, params *QualifyCouponsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewQualifyCouponsRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// QualifyCoupons Which coupons an order can use, and which together are best
+//
+// Stores nothing and holds nothing. Coupons for products take effect first, then amounts off, then percentages of what is left; a threshold looks at the part that is not discounted yet. An order uses at most 5 coupons, whose drops must name each other's stack_group.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /coupons/qualify (the `QualifyCoupons` operationId).
+func (c *Client) QualifyCoupons(ctx context.Context, params *QualifyCouponsParams, body QualifyCouponsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewQualifyCouponsRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // GetCoupon Show a coupon
 //
 // Users see their own; a key with the scope payment and without X-User-ID sees any.
@@ -14581,6 +15324,137 @@ func (c *Client) ReportOrderWithBody(ctx context.Context, params *ReportOrderPar
 // Corresponds with POST /orders (the `ReportOrder` operationId).
 func (c *Client) ReportOrder(ctx context.Context, params *ReportOrderParams, body ReportOrderJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewReportOrderRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ConfirmOrderWithBody Use the coupons that the order holds
+//
+// All of them or none. Repeating it changes nothing.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /orders/{order}/confirm (the `ConfirmOrder` operationId).
+func (c *Client) ConfirmOrderWithBody(ctx context.Context, order string, params *ConfirmOrderParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewConfirmOrderRequestWithBody(c.Server, order, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ConfirmOrder Use the coupons that the order holds
+//
+// All of them or none. Repeating it changes nothing.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /orders/{order}/confirm (the `ConfirmOrder` operationId).
+func (c *Client) ConfirmOrder(ctx context.Context, order string, params *ConfirmOrderParams, body ConfirmOrderJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewConfirmOrderRequest(c.Server, order, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// LockOrderWithBody Lock several coupons for an order
+//
+// All of them or none. A changed cart is the same order with a higher revision: coupons that it no longer uses are released, and cannot come back to this order. Order ids are unique within the installation; begin them with the shop's number if shops number their orders alike. Repeating it changes nothing.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /orders/{order}/lock (the `LockOrder` operationId).
+func (c *Client) LockOrderWithBody(ctx context.Context, order string, params *LockOrderParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewLockOrderRequestWithBody(c.Server, order, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// LockOrder Lock several coupons for an order
+//
+// All of them or none. A changed cart is the same order with a higher revision: coupons that it no longer uses are released, and cannot come back to this order. Order ids are unique within the installation; begin them with the shop's number if shops number their orders alike. Repeating it changes nothing.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /orders/{order}/lock (the `LockOrder` operationId).
+func (c *Client) LockOrder(ctx context.Context, order string, params *LockOrderParams, body LockOrderJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewLockOrderRequest(c.Server, order, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RefundOrderWithBody Return lines of an order, and its coupons with their last line
+//
+// Answers what to pay back. A line's share of the discount is not paid back; a drop with the refund_rule recompute also takes back the discount of the lines that stay, if they are below its threshold. Repeating it changes nothing.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /orders/{order}/refund (the `RefundOrder` operationId).
+func (c *Client) RefundOrderWithBody(ctx context.Context, order string, params *RefundOrderParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRefundOrderRequestWithBody(c.Server, order, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RefundOrder Return lines of an order, and its coupons with their last line
+//
+// Answers what to pay back. A line's share of the discount is not paid back; a drop with the refund_rule recompute also takes back the discount of the lines that stay, if they are below its threshold. Repeating it changes nothing.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /orders/{order}/refund (the `RefundOrder` operationId).
+func (c *Client) RefundOrder(ctx context.Context, order string, params *RefundOrderParams, body RefundOrderJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRefundOrderRequest(c.Server, order, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ReleaseOrder Give the coupons of the order back
+//
+// Works before the lock too, which then fails. A confirmed order is refused: refund it. Repeating it changes nothing.
+//
+// Corresponds with POST /orders/{order}/release (the `ReleaseOrder` operationId).
+func (c *Client) ReleaseOrder(ctx context.Context, order string, params *ReleaseOrderParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReleaseOrderRequest(c.Server, order, params)
 	if err != nil {
 		return nil, err
 	}
@@ -21355,6 +22229,72 @@ func NewListCouponsRequest(server string, params *ListCouponsParams) (*http.Requ
 	return req, nil
 }
 
+// NewQualifyCouponsRequest calls the generic QualifyCoupons builder with application/json body
+func NewQualifyCouponsRequest(server string, params *QualifyCouponsParams, body QualifyCouponsJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewQualifyCouponsRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewQualifyCouponsRequestWithBody constructs an http.Request for the QualifyCoupons method, with any body, and a specified content type
+func NewQualifyCouponsRequestWithBody(server string, params *QualifyCouponsParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/coupons/qualify")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XUserID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-User-ID", *params.XUserID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-User-ID", headerParam0)
+		}
+
+		if params.IdempotencyKey != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam1)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewGetCouponRequest constructs an http.Request for the GetCoupon method
 func NewGetCouponRequest(server string, id string, params *GetCouponParams) (*http.Request, error) {
 	var err error
@@ -22596,6 +23536,285 @@ func NewReportOrderRequestWithBody(server string, params *ReportOrderParams, con
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XUserID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-User-ID", *params.XUserID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-User-ID", headerParam0)
+		}
+
+		if params.IdempotencyKey != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam1)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewConfirmOrderRequest calls the generic ConfirmOrder builder with application/json body
+func NewConfirmOrderRequest(server string, order string, params *ConfirmOrderParams, body ConfirmOrderJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewConfirmOrderRequestWithBody(server, order, params, "application/json", bodyReader)
+}
+
+// NewConfirmOrderRequestWithBody constructs an http.Request for the ConfirmOrder method, with any body, and a specified content type
+func NewConfirmOrderRequestWithBody(server string, order string, params *ConfirmOrderParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "order", order, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/orders/%s/confirm", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XUserID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-User-ID", *params.XUserID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-User-ID", headerParam0)
+		}
+
+		if params.IdempotencyKey != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam1)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewLockOrderRequest calls the generic LockOrder builder with application/json body
+func NewLockOrderRequest(server string, order string, params *LockOrderParams, body LockOrderJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewLockOrderRequestWithBody(server, order, params, "application/json", bodyReader)
+}
+
+// NewLockOrderRequestWithBody constructs an http.Request for the LockOrder method, with any body, and a specified content type
+func NewLockOrderRequestWithBody(server string, order string, params *LockOrderParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "order", order, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/orders/%s/lock", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XUserID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-User-ID", *params.XUserID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-User-ID", headerParam0)
+		}
+
+		if params.IdempotencyKey != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam1)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewRefundOrderRequest calls the generic RefundOrder builder with application/json body
+func NewRefundOrderRequest(server string, order string, params *RefundOrderParams, body RefundOrderJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewRefundOrderRequestWithBody(server, order, params, "application/json", bodyReader)
+}
+
+// NewRefundOrderRequestWithBody constructs an http.Request for the RefundOrder method, with any body, and a specified content type
+func NewRefundOrderRequestWithBody(server string, order string, params *RefundOrderParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "order", order, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/orders/%s/refund", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XUserID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-User-ID", *params.XUserID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-User-ID", headerParam0)
+		}
+
+		if params.IdempotencyKey != nil {
+			var headerParam1 string
+
+			headerParam1, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam1)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewReleaseOrderRequest constructs an http.Request for the ReleaseOrder method
+func NewReleaseOrderRequest(server string, order string, params *ReleaseOrderParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "order", order, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/orders/%s/release", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
 
 	if params != nil {
 
@@ -25171,6 +26390,24 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /coupons (the `ListCoupons` operationId).
 	ListCouponsWithResponse(ctx context.Context, params *ListCouponsParams, reqEditors ...RequestEditorFn) (*ListCouponsResponse, error)
 
+	// QualifyCouponsWithBodyWithResponse Which coupons an order can use, and which together are best
+	//
+	// Stores nothing and holds nothing. Coupons for products take effect first, then amounts off, then percentages of what is left; a threshold looks at the part that is not discounted yet. An order uses at most 5 coupons, whose drops must name each other's stack_group.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /coupons/qualify (the `QualifyCoupons` operationId).
+	QualifyCouponsWithBodyWithResponse(ctx context.Context, params *QualifyCouponsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*QualifyCouponsResponse, error)
+
+	// QualifyCouponsWithResponse Which coupons an order can use, and which together are best
+	//
+	// Stores nothing and holds nothing. Coupons for products take effect first, then amounts off, then percentages of what is left; a threshold looks at the part that is not discounted yet. An order uses at most 5 coupons, whose drops must name each other's stack_group.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /coupons/qualify (the `QualifyCoupons` operationId).
+	QualifyCouponsWithResponse(ctx context.Context, params *QualifyCouponsParams, body QualifyCouponsJSONRequestBody, reqEditors ...RequestEditorFn) (*QualifyCouponsResponse, error)
+
 	// GetCouponWithResponse Show a coupon
 	//
 	// Users see their own; a key with the scope payment and without X-User-ID sees any.
@@ -25434,6 +26671,69 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /orders (the `ReportOrder` operationId).
 	ReportOrderWithResponse(ctx context.Context, params *ReportOrderParams, body ReportOrderJSONRequestBody, reqEditors ...RequestEditorFn) (*ReportOrderResponse, error)
+
+	// ConfirmOrderWithBodyWithResponse Use the coupons that the order holds
+	//
+	// All of them or none. Repeating it changes nothing.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /orders/{order}/confirm (the `ConfirmOrder` operationId).
+	ConfirmOrderWithBodyWithResponse(ctx context.Context, order string, params *ConfirmOrderParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ConfirmOrderResponse, error)
+
+	// ConfirmOrderWithResponse Use the coupons that the order holds
+	//
+	// All of them or none. Repeating it changes nothing.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /orders/{order}/confirm (the `ConfirmOrder` operationId).
+	ConfirmOrderWithResponse(ctx context.Context, order string, params *ConfirmOrderParams, body ConfirmOrderJSONRequestBody, reqEditors ...RequestEditorFn) (*ConfirmOrderResponse, error)
+
+	// LockOrderWithBodyWithResponse Lock several coupons for an order
+	//
+	// All of them or none. A changed cart is the same order with a higher revision: coupons that it no longer uses are released, and cannot come back to this order. Order ids are unique within the installation; begin them with the shop's number if shops number their orders alike. Repeating it changes nothing.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /orders/{order}/lock (the `LockOrder` operationId).
+	LockOrderWithBodyWithResponse(ctx context.Context, order string, params *LockOrderParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*LockOrderResponse, error)
+
+	// LockOrderWithResponse Lock several coupons for an order
+	//
+	// All of them or none. A changed cart is the same order with a higher revision: coupons that it no longer uses are released, and cannot come back to this order. Order ids are unique within the installation; begin them with the shop's number if shops number their orders alike. Repeating it changes nothing.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /orders/{order}/lock (the `LockOrder` operationId).
+	LockOrderWithResponse(ctx context.Context, order string, params *LockOrderParams, body LockOrderJSONRequestBody, reqEditors ...RequestEditorFn) (*LockOrderResponse, error)
+
+	// RefundOrderWithBodyWithResponse Return lines of an order, and its coupons with their last line
+	//
+	// Answers what to pay back. A line's share of the discount is not paid back; a drop with the refund_rule recompute also takes back the discount of the lines that stay, if they are below its threshold. Repeating it changes nothing.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /orders/{order}/refund (the `RefundOrder` operationId).
+	RefundOrderWithBodyWithResponse(ctx context.Context, order string, params *RefundOrderParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RefundOrderResponse, error)
+
+	// RefundOrderWithResponse Return lines of an order, and its coupons with their last line
+	//
+	// Answers what to pay back. A line's share of the discount is not paid back; a drop with the refund_rule recompute also takes back the discount of the lines that stay, if they are below its threshold. Repeating it changes nothing.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /orders/{order}/refund (the `RefundOrder` operationId).
+	RefundOrderWithResponse(ctx context.Context, order string, params *RefundOrderParams, body RefundOrderJSONRequestBody, reqEditors ...RequestEditorFn) (*RefundOrderResponse, error)
+
+	// ReleaseOrderWithResponse Give the coupons of the order back
+	//
+	// Works before the lock too, which then fails. A confirmed order is refused: refund it. Repeating it changes nothing.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /orders/{order}/release (the `ReleaseOrder` operationId).
+	ReleaseOrderWithResponse(ctx context.Context, order string, params *ReleaseOrderParams, reqEditors ...RequestEditorFn) (*ReleaseOrderResponse, error)
 
 	// GetClaimPassWithBodyWithResponse Earn a pass for a protected drop
 	//
@@ -30058,6 +31358,47 @@ func (r ListCouponsResponse) ContentType() string {
 	return ""
 }
 
+type QualifyCouponsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Qualified
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r QualifyCouponsResponse) GetJSON200() *Qualified {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r QualifyCouponsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r QualifyCouponsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r QualifyCouponsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r QualifyCouponsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type GetCouponResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -30919,6 +32260,170 @@ func (r ReportOrderResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r ReportOrderResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type ConfirmOrderResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *CouponOrder
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ConfirmOrderResponse) GetJSON200() *CouponOrder {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r ConfirmOrderResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ConfirmOrderResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ConfirmOrderResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ConfirmOrderResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type LockOrderResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *CouponOrder
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r LockOrderResponse) GetJSON200() *CouponOrder {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r LockOrderResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r LockOrderResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r LockOrderResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r LockOrderResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type RefundOrderResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *RefundAnswer
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r RefundOrderResponse) GetJSON200() *RefundAnswer {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r RefundOrderResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r RefundOrderResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RefundOrderResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r RefundOrderResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type ReleaseOrderResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *CouponOrder
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ReleaseOrderResponse) GetJSON200() *CouponOrder {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r ReleaseOrderResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ReleaseOrderResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ReleaseOrderResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ReleaseOrderResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -34019,6 +35524,36 @@ func (c *ClientWithResponses) ListCouponsWithResponse(ctx context.Context, param
 	return ParseListCouponsResponse(rsp)
 }
 
+// QualifyCouponsWithBodyWithResponse Which coupons an order can use, and which together are best
+//
+// Stores nothing and holds nothing. Coupons for products take effect first, then amounts off, then percentages of what is left; a threshold looks at the part that is not discounted yet. An order uses at most 5 coupons, whose drops must name each other's stack_group.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /coupons/qualify (the `QualifyCoupons` operationId).
+func (c *ClientWithResponses) QualifyCouponsWithBodyWithResponse(ctx context.Context, params *QualifyCouponsParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*QualifyCouponsResponse, error) {
+	rsp, err := c.QualifyCouponsWithBody(ctx, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseQualifyCouponsResponse(rsp)
+}
+
+// QualifyCouponsWithResponse Which coupons an order can use, and which together are best
+//
+// Stores nothing and holds nothing. Coupons for products take effect first, then amounts off, then percentages of what is left; a threshold looks at the part that is not discounted yet. An order uses at most 5 coupons, whose drops must name each other's stack_group.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /coupons/qualify (the `QualifyCoupons` operationId).
+func (c *ClientWithResponses) QualifyCouponsWithResponse(ctx context.Context, params *QualifyCouponsParams, body QualifyCouponsJSONRequestBody, reqEditors ...RequestEditorFn) (*QualifyCouponsResponse, error) {
+	rsp, err := c.QualifyCoupons(ctx, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseQualifyCouponsResponse(rsp)
+}
+
 // GetCouponWithResponse Show a coupon
 //
 // Users see their own; a key with the scope payment and without X-User-ID sees any.
@@ -34461,6 +35996,111 @@ func (c *ClientWithResponses) ReportOrderWithResponse(ctx context.Context, param
 		return nil, err
 	}
 	return ParseReportOrderResponse(rsp)
+}
+
+// ConfirmOrderWithBodyWithResponse Use the coupons that the order holds
+//
+// All of them or none. Repeating it changes nothing.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /orders/{order}/confirm (the `ConfirmOrder` operationId).
+func (c *ClientWithResponses) ConfirmOrderWithBodyWithResponse(ctx context.Context, order string, params *ConfirmOrderParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ConfirmOrderResponse, error) {
+	rsp, err := c.ConfirmOrderWithBody(ctx, order, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseConfirmOrderResponse(rsp)
+}
+
+// ConfirmOrderWithResponse Use the coupons that the order holds
+//
+// All of them or none. Repeating it changes nothing.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /orders/{order}/confirm (the `ConfirmOrder` operationId).
+func (c *ClientWithResponses) ConfirmOrderWithResponse(ctx context.Context, order string, params *ConfirmOrderParams, body ConfirmOrderJSONRequestBody, reqEditors ...RequestEditorFn) (*ConfirmOrderResponse, error) {
+	rsp, err := c.ConfirmOrder(ctx, order, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseConfirmOrderResponse(rsp)
+}
+
+// LockOrderWithBodyWithResponse Lock several coupons for an order
+//
+// All of them or none. A changed cart is the same order with a higher revision: coupons that it no longer uses are released, and cannot come back to this order. Order ids are unique within the installation; begin them with the shop's number if shops number their orders alike. Repeating it changes nothing.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /orders/{order}/lock (the `LockOrder` operationId).
+func (c *ClientWithResponses) LockOrderWithBodyWithResponse(ctx context.Context, order string, params *LockOrderParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*LockOrderResponse, error) {
+	rsp, err := c.LockOrderWithBody(ctx, order, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseLockOrderResponse(rsp)
+}
+
+// LockOrderWithResponse Lock several coupons for an order
+//
+// All of them or none. A changed cart is the same order with a higher revision: coupons that it no longer uses are released, and cannot come back to this order. Order ids are unique within the installation; begin them with the shop's number if shops number their orders alike. Repeating it changes nothing.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /orders/{order}/lock (the `LockOrder` operationId).
+func (c *ClientWithResponses) LockOrderWithResponse(ctx context.Context, order string, params *LockOrderParams, body LockOrderJSONRequestBody, reqEditors ...RequestEditorFn) (*LockOrderResponse, error) {
+	rsp, err := c.LockOrder(ctx, order, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseLockOrderResponse(rsp)
+}
+
+// RefundOrderWithBodyWithResponse Return lines of an order, and its coupons with their last line
+//
+// Answers what to pay back. A line's share of the discount is not paid back; a drop with the refund_rule recompute also takes back the discount of the lines that stay, if they are below its threshold. Repeating it changes nothing.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /orders/{order}/refund (the `RefundOrder` operationId).
+func (c *ClientWithResponses) RefundOrderWithBodyWithResponse(ctx context.Context, order string, params *RefundOrderParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*RefundOrderResponse, error) {
+	rsp, err := c.RefundOrderWithBody(ctx, order, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRefundOrderResponse(rsp)
+}
+
+// RefundOrderWithResponse Return lines of an order, and its coupons with their last line
+//
+// Answers what to pay back. A line's share of the discount is not paid back; a drop with the refund_rule recompute also takes back the discount of the lines that stay, if they are below its threshold. Repeating it changes nothing.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /orders/{order}/refund (the `RefundOrder` operationId).
+func (c *ClientWithResponses) RefundOrderWithResponse(ctx context.Context, order string, params *RefundOrderParams, body RefundOrderJSONRequestBody, reqEditors ...RequestEditorFn) (*RefundOrderResponse, error) {
+	rsp, err := c.RefundOrder(ctx, order, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRefundOrderResponse(rsp)
+}
+
+// ReleaseOrderWithResponse Give the coupons of the order back
+//
+// Works before the lock too, which then fails. A confirmed order is refused: refund it. Repeating it changes nothing.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /orders/{order}/release (the `ReleaseOrder` operationId).
+func (c *ClientWithResponses) ReleaseOrderWithResponse(ctx context.Context, order string, params *ReleaseOrderParams, reqEditors ...RequestEditorFn) (*ReleaseOrderResponse, error) {
+	rsp, err := c.ReleaseOrder(ctx, order, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseReleaseOrderResponse(rsp)
 }
 
 // GetClaimPassWithBodyWithResponse Earn a pass for a protected drop
@@ -37534,6 +39174,32 @@ func ParseListCouponsResponse(rsp *http.Response) (*ListCouponsResponse, error) 
 	return response, nil
 }
 
+// ParseQualifyCouponsResponse parses an HTTP response from a QualifyCouponsWithResponse call
+func ParseQualifyCouponsResponse(rsp *http.Response) (*QualifyCouponsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &QualifyCouponsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Qualified
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseGetCouponResponse parses an HTTP response from a GetCouponWithResponse call
 func ParseGetCouponResponse(rsp *http.Response) (*GetCouponResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -38043,6 +39709,110 @@ func ParseReportOrderResponse(rsp *http.Response) (*ReportOrderResponse, error) 
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest OrderReport
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseConfirmOrderResponse parses an HTTP response from a ConfirmOrderWithResponse call
+func ParseConfirmOrderResponse(rsp *http.Response) (*ConfirmOrderResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ConfirmOrderResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest CouponOrder
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseLockOrderResponse parses an HTTP response from a LockOrderWithResponse call
+func ParseLockOrderResponse(rsp *http.Response) (*LockOrderResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &LockOrderResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest CouponOrder
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseRefundOrderResponse parses an HTTP response from a RefundOrderWithResponse call
+func ParseRefundOrderResponse(rsp *http.Response) (*RefundOrderResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RefundOrderResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest RefundAnswer
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseReleaseOrderResponse parses an HTTP response from a ReleaseOrderWithResponse call
+func ParseReleaseOrderResponse(rsp *http.Response) (*ReleaseOrderResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ReleaseOrderResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest CouponOrder
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}
