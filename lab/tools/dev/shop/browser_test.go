@@ -86,7 +86,7 @@ func TestDemoShop(t *testing.T) {
 	v.looks("the checkout")
 	v.Press("main", "Pay")
 	v.looks("the receipt")
-	v.Sees("#receipt", "Paid. Thank you!", "−¥20.00", "¥48.00", "The coupon is used.")
+	v.Sees("#receipt", "Paid. Thank you!", "−¥20.00", "¥48.00", "The coupon is used.", "Return")
 	v.Open(v.address + "/")
 	consoletest.Within(t, "the used coupon", func() bool { return strings.Contains(v.text("dropbell-claim"), "You have used the coupon") })
 	consoletest.Within(t, "the webhook of the used coupon", func() bool {

@@ -73,7 +73,8 @@ func (s *Shop) AddDrop(ctx context.Context, d time.Duration) error {
 	opens, off, limit, valid := s.client.Clock.Now().Add(d).Truncate(time.Second), int64(2000), int64(1), int64(48)
 	claim := s.address + "/"
 	draft, err := s.client.CreateTemplateWithResponse(ctx, nil, api.TemplateWish{ShopNumber: Number, Name: "¥20 off spring tea · 春茶立减 20 元", Kind: "amount_off",
-		AmountOff: &off, Currency: "CNY", Stock: 50, PerUserLimit: &limit, OpensAt: opens, ClosesAt: opens.Add(2 * time.Hour), ValidHours: &valid, ClaimUrl: &claim})
+		AmountOff: &off, Currency: "CNY", Stock: 50, PerUserLimit: &limit, OpensAt: opens, ClosesAt: opens.Add(2 * time.Hour), ValidHours: &valid, ClaimUrl: &claim,
+		StackGroup: new("leaf"), StacksWith: &[]string{"leaf"}}) // coupons of several drops of the shop go together
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 
 	dropbell "dropbell/sdk/go"
@@ -26,11 +27,17 @@ type coupon struct {
 	Until    time.Time
 	// Apple and Google put it into a wallet; "" where Dropbell issues no such passes.
 	Apple, Google string
+	// Usable says that the cart can use the coupon, which alone takes Discount off; otherwise Missing is
+	// what the cart lacks, if more would help. Best coupons together take the most off.
+	Usable, Best      bool
+	Discount, Missing int64
 }
 
 // order is a purchase of a user.
 type order struct {
-	ID, User, Coupon       string
+	ID, User               string
+	Coupons                []string
+	Lines                  []line
 	Price, Discount, Total int64
 	State                  string // paid, cancelled, refunded
 	Steps                  []string
@@ -72,11 +79,18 @@ func (s *Shop) inWallets(ctx context.Context, user string, c coupon) coupon {
 func (s *Shop) checkout(w http.ResponseWriter, r *http.Request) {
 	p := s.page(w, r)
 	p.Error = r.URL.Query().Get("error")
+	s.offered(r, &p)
+	s.render(w, "checkout.html", p)
+}
+
+// offered fills the page with the cart of the request and what the user's coupons do for it.
+func (s *Shop) offered(r *http.Request, p *page) {
+	p.Lines = cartOf(r)
+	p.Total = total(p.Lines)
 	var err error
-	if p.Coupons, err = s.coupons(r.Context(), p.User); err != nil {
+	if p.Offer, err = s.offer(r.Context(), p.User, bought(p.Lines)); err != nil && p.Error == "" {
 		p.Error = "Coupons cannot be shown right now: " + err.Error()
 	}
-	s.render(w, "checkout.html", p)
 }
 
 // stepTime is how long a page waits for Dropbell.
@@ -88,16 +102,21 @@ func untilDone(r *http.Request) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(r.Context()), stepTime)
 }
 
-// pay places an order. The coupon is locked before the money is taken, used after the payment
+// pay places an order. Its coupons are locked before the money is taken, used after the payment
 // succeeded, and released if the payment fails.
 func (s *Shop) pay(w http.ResponseWriter, r *http.Request) {
 	p := s.page(w, r)
-	o := order{ID: fmt.Sprintf("A-%d", time.Now().UnixMicro()), User: p.User, Coupon: r.FormValue("coupon"), Price: p.Product.Price, Total: p.Product.Price, State: "paid"}
+	lines := bought(cartOf(r))
+	if len(lines) == 0 {
+		http.Redirect(w, r, "/checkout?error=The+cart+is+empty.", http.StatusSeeOther)
+		return
+	}
+	o := order{ID: fmt.Sprintf("%s-%d", Number, time.Now().UnixMicro()), User: p.User, Coupons: r.Form["coupon"], Lines: lines, Price: total(lines), Total: total(lines), State: "paid"}
 	ctx, cancel := untilDone(r)
 	defer cancel()
 	if err := s.take(ctx, &o, r.FormValue("outcome") != "fail"); err != nil {
 		p.Error = refusalText(err)
-		p.Coupons, _ = s.coupons(r.Context(), p.User) // the error says enough
+		s.offered(r, &p)
 		w.WriteHeader(http.StatusConflict)
 		s.render(w, "checkout.html", p)
 		return
@@ -112,16 +131,20 @@ func (s *Shop) pay(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "/orders/"+o.ID, http.StatusSeeOther)
 }
 
-// take locks the coupon and takes the money; paid says whether the payment succeeds.
+// take locks the coupons and takes the money; paid says whether the payment succeeds.
 func (s *Shop) take(ctx context.Context, o *order, paid bool) error {
-	if o.Coupon != "" {
-		locked, err := s.client.LockCouponWithResponse(ctx, o.Coupon, nil, api.LockWish{OrderId: o.ID, OrderAmount: o.Price, UserId: &o.User})
+	if len(o.Coupons) > 0 {
+		number := Number
+		locked, err := s.client.LockOrderWithResponse(ctx, o.ID, nil, api.OrderLock{UserId: o.User, ShopNumber: &number, Currency: "CNY", Lines: cartLines(o.Lines), Coupons: o.Coupons})
 		if err != nil {
 			return err
 		}
-		o.Discount = *locked.JSON200.Discount
+		o.Discount = locked.JSON200.Discount
 		o.Total -= o.Discount
-		o.step("The coupon is locked for the order: %s off.", yuan(o.Discount))
+		for i, l := range locked.JSON200.Lines {
+			o.Lines[i].Discount = l.Discount
+		}
+		o.step("The coupons are locked for the order: %s off.", yuan(o.Discount))
 		o.Open = true
 	}
 	if !paid {
@@ -137,18 +160,18 @@ func (s *Shop) take(ctx context.Context, o *order, paid bool) error {
 // answer, the step is repeated until Dropbell answers. A shop with a database would repeat it
 // from there.
 func (s *Shop) settle(ctx context.Context, o order) {
-	ref, done := api.OrderRef{OrderId: o.ID}, "The coupon is used."
+	done := "The coupon is used."
 	var err error
 	if o.State == "paid" {
-		_, err = s.client.ConfirmCouponWithResponse(ctx, o.Coupon, nil, ref)
+		_, err = s.client.ConfirmOrderWithResponse(ctx, o.ID, nil, api.OrderConfirm{})
 	} else {
 		done = "The coupon was given back."
-		_, err = s.client.ReleaseCouponWithResponse(ctx, o.Coupon, nil, ref)
+		_, err = s.client.ReleaseOrderWithResponse(ctx, o.ID, nil)
 	}
 	switch {
 	case err == nil:
 		o.step("%s", done)
-	case slices.Contains([]string{"coupon_not_usable", "coupon_not_found"}, dropbell.Code(err)):
+	case slices.Contains([]string{"coupon_not_usable", "coupon_not_found", "order_not_found"}, dropbell.Code(err)):
 		s.config.Log.Warn("the last step of an order was refused", "order", o.ID, "err", err)
 		o.step("Dropbell refused the last step: %s", refusalText(err))
 	default:
@@ -174,7 +197,7 @@ func (s *Shop) report(ctx context.Context, o order, refunded int64) {
 	}
 }
 
-// refund returns the money and the coupon.
+// refund returns pieces of a line, what they cost less their discount, and the coupon with its last line.
 func (s *Shop) refund(w http.ResponseWriter, r *http.Request) {
 	p := s.page(w, r)
 	o, ok := s.order(r.PathValue("id"), p.User)
@@ -184,16 +207,27 @@ func (s *Shop) refund(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := untilDone(r)
 	defer cancel()
-	if o.Coupon != "" {
-		if _, err := s.client.RefundCouponWithResponse(ctx, o.Coupon, nil, api.OrderRef{OrderId: o.ID}); err != nil {
-			http.Error(w, refusalText(err), http.StatusConflict)
-			return
-		}
+	at := slices.IndexFunc(o.Lines, func(l line) bool { return l.ID == r.FormValue("line") })
+	pieces, _ := strconv.ParseInt(r.FormValue("pieces"), 10, 64) // nonsense is none
+	if at < 0 || pieces < 1 || pieces > o.Lines[at].Left() {
+		http.NotFound(w, r)
+		return
 	}
-	o.State = "refunded"
-	o.step("The money was refunded, and the coupon is back.")
+	o.Lines = slices.Clone(o.Lines)
+	refund := fmt.Sprintf("%s-%d", o.Lines[at].ID, o.Lines[at].Returned) // the same for a repeated click
+	if err := s.giveBack(ctx, &o, refund, at, pieces); err != nil {
+		http.Error(w, refusalText(err), http.StatusConflict)
+		return
+	}
+	var returned int64
+	for _, l := range o.Lines {
+		returned += l.Returned * l.Price
+	}
+	if returned == o.Price {
+		o.State = "refunded"
+	}
 	s.keep(o)
-	s.report(ctx, o, o.Price)
+	s.report(ctx, o, returned)
 	http.Redirect(w, r, "/orders/"+o.ID, http.StatusSeeOther)
 }
 

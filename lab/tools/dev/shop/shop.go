@@ -211,7 +211,9 @@ type page struct {
 	Product            product
 	Drop, Draw         string // id; "" = none
 	Error              string
-	Coupons            []coupon
+	Lines              []line
+	Total              int64
+	Offer              offer
 	Order              order
 	Events             []seen
 }

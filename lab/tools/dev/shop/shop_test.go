@@ -26,7 +26,7 @@ func TestLastStepIsRepeated(t *testing.T) {
 				w.WriteHeader(http.StatusInternalServerError)
 				return
 			}
-			fmt.Fprint(w, `{"coupon_id":"7","discount":2000}`)
+			fmt.Fprint(w, `{"discount":2000,"lines":[{"id":"tea","discount":2000}]}`)
 		}))
 		t.Cleanup(server.Close)
 		s, err := New(Config{Server: server.URL, Key: "dbk_x", Log: slog.New(slog.DiscardHandler)}, "http://shop.example")
@@ -47,7 +47,7 @@ func TestLastStepIsRepeated(t *testing.T) {
 		if page := ask("GET", receipt, "").Body.String(); placed.Code != http.StatusSeeOther || !strings.Contains(page, "The coupon follows") {
 			t.Fatalf("%s: %d %s", outcome, placed.Code, page)
 		}
-		if refund := ask("POST", receipt+"/refund", ""); refund.Code != http.StatusNotFound {
+		if refund := ask("POST", receipt+"/refund", "line=tea&pieces=1"); refund.Code != http.StatusNotFound {
 			t.Errorf("%s: refunded before the coupon was used: %d", outcome, refund.Code)
 		}
 		well.Store(true)
@@ -57,5 +57,64 @@ func TestLastStepIsRepeated(t *testing.T) {
 				t.Fatalf("%s: the receipt never says %q", outcome, want)
 			}
 		}
+	}
+}
+
+// TestCheckoutOffersAndReturns: the checkout says which coupons are best and what is missing for another one,
+// and a line of a paid order comes back in two parts.
+func TestCheckoutOffersAndReturns(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch _, step, _ := strings.Cut(r.URL.Path, "/api/v1/"); {
+		case step == "coupons":
+			fmt.Fprint(w, `{"coupons":[{"coupon_id":"7","template_name":"Welcome","shop_number":"20"},{"coupon_id":"8","template_name":"Big cart","shop_number":"20"}]}`)
+		case step == "coupons/qualify":
+			fmt.Fprint(w, `{"usable":[{"coupon":"7","discount":2000,"lines":[]}],"unusable":[{"coupon":"8","reason":"below_threshold","missing":1200}],
+				"best":{"coupons":["7"],"discount":2000,"lines":[],"uses":[],"exact":true},"expires_soon":[]}`)
+		case strings.HasSuffix(step, "/lock"):
+			fmt.Fprint(w, `{"discount":2000,"lines":[{"id":"tea","discount":2000}]}`)
+		case strings.HasSuffix(step, "/refund"):
+			fmt.Fprint(w, `{"refund_id":"r","pay_back":5300,"clawback":500,"lines":[],"coupons":[],"order":{}}`)
+		case strings.HasSuffix(step, "/pass"):
+			w.WriteHeader(http.StatusNotFound)
+		default:
+			fmt.Fprint(w, `{}`)
+		}
+	}))
+	t.Cleanup(server.Close)
+	s, err := New(Config{Server: server.URL, Key: "dbk_x", Log: slog.New(slog.DiscardHandler)}, "http://shop.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.end)
+	ask := func(method, path, form string) *httptest.ResponseRecorder {
+		r, w := httptest.NewRequest(method, path, strings.NewReader(form)), httptest.NewRecorder()
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.AddCookie(&http.Cookie{Name: userCookie, Value: "1001"})
+		s.Handler().ServeHTTP(w, r)
+		return w
+	}
+	checkout := ask("GET", "/checkout?tea=2&cup=0", "").Body.String()
+	for _, text := range []string{"¥136.00", "−¥20.00", `value="7" checked`, `value="8"  disabled`, "¥12.00 more for this coupon"} {
+		if !strings.Contains(checkout, text) {
+			t.Errorf("the checkout lacks %q: %s", text, checkout)
+		}
+	}
+	receipt := ask("POST", "/orders", "tea=2&cup=0&coupon=7&outcome=pay").Header().Get("Location")
+	for _, wrong := range []string{"line=tea&pieces=3", "line=cup&pieces=1", "line=tea&pieces=0"} {
+		if refused := ask("POST", receipt+"/refund", wrong); refused.Code != http.StatusNotFound {
+			t.Errorf("%s: %d", wrong, refused.Code)
+		}
+	}
+	for _, want := range []string{"Paid. Thank you!", "Refunded."} {
+		if back := ask("POST", receipt+"/refund", "line=tea&pieces=1"); back.Code != http.StatusSeeOther {
+			t.Errorf("returned: %d %s", back.Code, back.Body)
+		}
+		if page := ask("GET", receipt, "").Body.String(); !strings.Contains(page, want) || !strings.Contains(page, "¥53.00 are paid back") || !strings.Contains(page, "¥5.00 of the discount are lost") {
+			t.Errorf("the receipt: %s", page)
+		}
+	}
+	if empty := ask("POST", "/orders", "tea=0&cup=0&outcome=pay"); !strings.Contains(empty.Header().Get("Location"), "empty") {
+		t.Errorf("an empty cart: %d %s", empty.Code, empty.Header())
 	}
 }
