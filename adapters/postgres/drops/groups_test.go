@@ -159,6 +159,9 @@ func TestEachStatementOfAGroup(t *testing.T) {
 			c.Once = &reminder.Once{Actor: "user:" + by.String(), Key: "k", Hash: []byte{1}}
 			args = append(args, keysOf([]reminder.Change{c})...)
 		}
+		if kind.doors {
+			args = append(args, []int16{0})
+		}
 		d, err := r.reserveWith(ctx, sql, []reminder.Change{c}, args)
 		if err != nil || !d[0].Applied {
 			t.Errorf("%+v: %+v %v", kind, d, err)

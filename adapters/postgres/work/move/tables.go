@@ -43,7 +43,7 @@ var others = []table{
 	{"slots", ofDrop + ` and t.state <> 'waiting'`}, {"slot_results", ofSlot}, {"slot_forecasts", ofSlot},
 	{"bookings", ofDrop}, {"figure_recounts", ofDrop}, {"announcements", ofDrop}, {"drop_openings", ofDrop}, {"drop_opening_counts", ofDrop},
 	{"draws", ofDrop + ` and t.state in ('done', 'cancelled')`}, {"draw_counts", ofDrop}, {"draw_chunks", ofDrop}, {"waitlists", ofDrop + ` and t.settled`},
-	{"report_links", ofDrop}, {"drop_models", ofShop}, {"deleted_drafts", ofShop + ` and not (` + ofSegment + `)`}, {"live_channels", ofDrop}, {"drop_archives", ofDrop}, {"exports", ofDrop},
+	{"report_links", ofDrop}, {"drop_models", ofShop}, {"deleted_drafts", ofShop + ` and not (` + ofSegment + `)`}, {"live_channels", ofDrop}, {"drop_archives", ofDrop}, {"exports", ofDrop + ` and t.due_at is null`},
 	{"message_versions", ofShop}, {"message_looks", ofDrop}, {"pictures", ofShop}, {"sms_spent_drops", ofDrop}, {"sms_drop_costs", ofDrop},
 	{"campaigns", ofShop}, {"campaign_publications", ofCampaign}, {"campaign_messages", ofCampaign}, {"campaign_limits", ofShop}, {"campaign_openings", ofCampaign},
 	{"campaign_results", ofCampaign}, {"campaign_requests", ofCampaign}, {"campaign_decisions", ofCampaign}, {"campaign_series", ofCampaign}, {"sms_campaign_costs", ofCampaign},
@@ -73,7 +73,7 @@ var acting = []table{
 	{"slot_forecasts", `exists (select from slots s where s.id = t.slot_id and s.template_id = any({drops}) and s.state = 'waiting')`},
 	{"notices", ofDrop + ` and t.status = 0`},
 	{"draws", ofDrop + ` and t.state not in ('done', 'cancelled')`},
-	{"waitlists", ofDrop + ` and not t.settled`}, {"coupon_returns", ofDrop},
+	{"waitlists", ofDrop + ` and not t.settled`}, {"coupon_returns", ofDrop}, {"exports", ofDrop + ` and t.due_at is not null`},
 }
 
 // unneeded are rows that the other database makes anew, or has no use for.
