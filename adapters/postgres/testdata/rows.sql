@@ -113,7 +113,7 @@ insert into coupons (template_id, user_id, claim_id, origin, origin_key, state, 
 insert into claim_counts (template_id, user_id, issued) values (1, 1001, 2), (1, 1002, 2);
 insert into waitlists (template_id, joined, waiting) values (1, 1, 1);
 insert into waiters (template_id, user_id, joined_at) values (1, 1003, '2026-12-01 12:00:05Z');
-insert into coupon_returns (coupon_id, template_id, due_at) values (65, 1, '2027-12-02 12:00Z');
+insert into coupon_returns (coupon_id, template_id, due_at) values (65, 65, '2027-12-02 12:00Z');
 insert into claim_seconds (template_id, second, issued) values (1, '2026-12-01 12:00Z', 4);
 insert into gates (template_id, shards, epoch, state, base, reason, lease_until, built_at) values (1, 2, 1, 'standing', 0, 'published', '2026-11-29 08:01Z', '2026-11-29 08:00Z');
 insert into gate_shards (template_id, shard, allot, settled, refused, epoch) values (1, 0, 500, 2, 0, 1), (1, 1, 500, 1, 0, 1);

@@ -40,12 +40,16 @@ func TestEveryFieldIsShown(t *testing.T) {
 			ValidHours: 1, NotifyDays: 1, NotifyOver: 1, Obtain: template.ByClaim, ClaimMode: template.Durable, Stock: 10},
 		{Kind: template.PercentOff, PercentOff: 1, MaxOff: 1, Currency: "CNY", Target: template.WholeShop, OpensAt: at, ClosesAt: at.Add(time.Hour),
 			ValidUntil: &until, Obtain: template.ByClaim, ClaimMode: template.Durable, Stock: 10},
+		{Kind: template.AmountOff, AmountOff: 1, Currency: "CNY", Target: template.WholeShop, OpensAt: at, ClosesAt: at.Add(time.Hour),
+			ValidHours: 1, Obtain: template.ByClaim, ClaimMode: template.Durable, Stock: 10, Waitlist: template.OfferNext,
+			Opening: template.Opening{OpeningMode: template.ByDraw}},
 	}
 	others := template.Spec{Name: "other", ShopNumber: 2, Description: "other", ClaimURL: "https://shop.example/other", Kind: template.AmountOff, AmountOff: 200, PercentOff: 2,
 		MaxOff: 200, Threshold: 200, Currency: "EUR", Target: template.WholeShop, Product: "other", OpensAt: at.Add(time.Minute), ClosesAt: at.Add(2 * time.Hour), ValidHours: 2,
 		ValidUntil: &later, NotifyDays: 2, NotifyOver: delivery.ChannelSetOf(delivery.SMS), Stock: 20, PerUserLimit: 2, Obtain: template.ByCode, ClaimMode: template.Gate, HoldOutPercent: 20, Protection: template.Strict,
+		AcceptMinutes: 40, UseWithinHours: 5, RefundTo: template.RefundToStock,
 		Stacking: template.Stacking{MaxPerOrder: 2, RefundRule: template.Recompute},
-		Opening:  template.Opening{OpeningMode: template.ByDraw, EntryMinutes: 30, DrawSource: template.SourceDrand, DrawPublic: "other"}}
+		Opening:  template.Opening{OpeningMode: template.ByDraw, AcceptHours: 3, EntryMinutes: 30, DrawSource: template.SourceDrand, DrawPublic: "other"}}
 	for _, f := range template.Fields {
 		if value := f.Of(&others); value.IsZero() && value.Kind() == reflect.String {
 			value.SetString("other")
