@@ -24,7 +24,7 @@ var labels = map[string]string{
 	"photo": `^pictures\.`, "player-pause": `pause$`, "player-play": `resume$`, "plus": `^gift\.title$|new$|add|blank$|generate$|new_list$|create`, "power": `^provider\.(enable|disable)$|^browsers\.remove$`, "printer": `print`,
 	"refresh": `replay_one$|restore$|again$|requeue$|retry$|replay$|count$|estimate$|Resume them again`, "rocket": `publish$`, "scale": `balance`,
 	"search": `look$|find$|further_title$|search`, "send": `^alerts\.try$|test|announce|deliveries|send`, "shield-lock": `security\.manage$`, "speakerphone": `campaign`,
-	"stack-2": `job`, "tag": `coupon`, "template": `models\.`, "ticket": `template|drop`, "trash": `gone\.title$|discard$|delete$|remove|^draft\.gone`, "user": `user$`,
+	"stack-2": `job`, "tag": `coupon|^together\.`, "template": `models\.`, "ticket": `template|drop`, "trash": `gone\.title$|discard$|delete$|remove|^draft\.gone`, "user": `user$`,
 	"user-circle": `account`, "user-x": `erase$`, "users": `users|segments\.empty_title|recipients\.empty_title|audience`, "x": `dismiss|remove|close`,
 	"bell": `^alerts\.`, "archive": `archive|^explain\.removed_title$`, "bolt": `run`, "alert-circle": `.`, "alert-triangle": `.`, "webhook": `hook`, "world": `push`,
 }
