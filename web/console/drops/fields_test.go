@@ -16,7 +16,7 @@ func specs() []template.Spec {
 	opens := time.Date(2027, 1, 1, 12, 0, 0, 0, time.UTC)
 	until := opens.Add(72 * time.Hour)
 	a := template.Spec{ShopNumber: 10, Kind: template.ThresholdOff, AmountOff: 1050, Threshold: 5000, Currency: "CNY", Target: template.Product, Product: "Tea",
-		Stock: 100, PerUserLimit: 1, OpensAt: opens, ClosesAt: opens.Add(time.Hour), ValidHours: 48, Obtain: template.ByClaim, ClaimMode: template.Durable, HoldOutPercent: 15, Waitlist: template.NoWaitlist, RefundTo: template.RefundToStock, Protection: template.Unprotected,
+		Stock: 100, PerUserLimit: 1, OpensAt: opens, ClosesAt: opens.Add(30 * time.Hour), ValidHours: 48, Obtain: template.ByClaim, ClaimMode: template.Durable, HoldOutPercent: 15, Waitlist: template.NoWaitlist, RefundTo: template.RefundToStock, Protection: template.Unprotected,
 		Stacking:   template.Stacking{StackGroup: "welcome", StacksWith: "member other", MaxPerOrder: 2, RefundRule: template.Recompute},
 		Opening:    template.Opening{OpeningMode: template.ByDraw, EntryMinutes: 30, DrawSource: template.SourcePublic, DrawPublic: "Lotto of 2 January 2027", AcceptHours: 24},
 		NotifyDays: template.NoticeDaysOf(3, 1), NotifyOver: delivery.ChannelSetOf(delivery.App, delivery.SMS)}
