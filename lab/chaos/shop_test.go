@@ -175,7 +175,7 @@ func (e shopEvent) facts() (list []toldFact) {
 		tell(0, "drop %d at %d", d.TemplateID, d.OpensAt.Unix())
 	case hook.DropPublished, hook.DropMoved, hook.DropSoldOut, hook.DropClosed, hook.DropCancelled:
 		tell(e.Sequence, "drop %d", d.TemplateID)
-	case hook.CouponLocked, hook.CouponUsed, hook.CouponReleased, hook.CouponRefunded, hook.CouponRevoked:
+	case hook.CouponLocked, hook.CouponUsed, hook.CouponReleased, hook.CouponRefunded, hook.CouponRevoked, hook.CouponSuspended, hook.CouponRestored:
 		tell(e.Sequence, "coupon %d step %d", d.CouponID, e.Sequence)
 	case hook.CampaignFinished:
 		tell(0, "campaign %d", d.CampaignID)
@@ -205,7 +205,7 @@ func (e shopEvent) facts() (list []toldFact) {
 // audit log.
 const happenedSQL = `
 select case step when 'lock' then 'coupon.locked' when 'confirm' then 'coupon.used' when 'refund' then 'coupon.refunded' when 'revoke' then 'coupon.revoked'
-        when 'expire' then 'coupon.expired' else 'coupon.released' end, format('coupon %s step %s', coupon_id, id), 1
+        when 'expire' then 'coupon.expired' when 'suspend' then 'coupon.suspended' when 'reinstate' then 'coupon.restored' else 'coupon.released' end, format('coupon %s step %s', coupon_id, id), 1
     from coupon_operations where outcome = 'done' and from_state <> to_state
 union all
 select 'coupon.issued', format('coupon %s', id), 1 from coupons
