@@ -19,6 +19,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dropbell/adapters/push/webpush/webpushtest"
+	_ "dropbell/dropbell/assistant" // so that this module can build the program, which uses it
 	"dropbell/web/console/consoletest"
 )
 
