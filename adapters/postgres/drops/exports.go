@@ -23,7 +23,7 @@ func NewExports(db *pg.DB) Exports { return Exports{db} }
 // nextExportSQL returns the drop that has been due for the longest time. Its row stays locked until
 // its export is stored, so that no other worker exports it meanwhile.
 const nextExportSQL = `
-select x.template_id, t.shop_number, t.name, t.currency, t.state, t.stock, t.issued, t.opens_at, t.closes_at, 
+select x.template_id, t.shop_number, t.name, t.currency, t.state, t.stock, t.issued, t.opens_at, t.closes_at,
 	x.final or not exists (select from coupons c where c.template_id = t.id and c.expires_at > statement_timestamp()), statement_timestamp()
 from exports x join templates t on t.id = x.template_id
 where x.due_at <= statement_timestamp() order by x.due_at, x.template_id limit 1 for update of x skip locked`
