@@ -213,6 +213,9 @@ func (s *Payments) returning(ctx context.Context, templates []int64, sql string,
 	})
 }
 
+// storedBefore are the keys that a unit violates if its order or its step is stored already.
+var storedBefore = []string{"coupon_operations_coupon_id_order_id_step_outcome_key", "coupon_orders_pkey", "coupon_use_lines_pkey"}
+
 // storeUnits stores the units and completes their attempts.
 func (s *Payments) storeUnits(ctx context.Context, group []payment, attempts []attempt, u units) error {
 	if len(u.moves)+len(u.refused)+len(u.orders) == 0 {
@@ -242,7 +245,8 @@ func (s *Payments) storeUnits(ctx context.Context, group []payment, attempts []a
 			return s.PlannedByHash(ctx, sql, []any{unitsArgs(ctx, u)}, read)
 		})
 	})
-	if len(group) == 1 && (pg.Violates(err, "coupon_operations_coupon_id_order_id_step_outcome_key") || pg.Violates(err, "coupon_orders_pkey")) {
+	// The order was stored after it was read, or between the two statements that read it and its coupons.
+	if len(group) == 1 && slices.ContainsFunc(storedBefore, func(key string) bool { return pg.Violates(err, key) }) {
 		attempts[0].raced = true
 		return nil
 	}

@@ -138,11 +138,16 @@ func (m *model) clone() *model {
 type models []*model
 
 // after returns the possible states of the coupon after these concurrent steps
-// with these answers.
+// with these answers. A sweep skips a coupon that the other step has locked at that moment.
 func (ms models) after(acts []act, ok []bool) (next models) {
 	orders := [][]int{{0}}
 	if len(acts) == 2 {
 		orders = [][]int{{0, 1}, {1, 0}}
+		for i, other := range []int{1, 0} {
+			if acts[i].sweep {
+				orders = append(orders, []int{other})
+			}
+		}
 	}
 	for _, m := range ms {
 		for _, order := range orders {
@@ -170,6 +175,8 @@ type act struct {
 	name string
 	do   func(*coupon.Service) error
 	on   func(*model) bool
+	// sweep is set for steps that skip a coupon that is locked at that moment.
+	sweep bool
 }
 
 // drawAct returns a random step of a random order, or of none.
@@ -182,33 +189,33 @@ func (p *paymentFixture) drawAct(rt *rapid.T, id int64) act {
 		return act{"lock " + o, func(s *coupon.Service) error {
 			_, err := s.Lock(ctx, "", id, coupon.Order{ID: o, Amount: amount})
 			return err
-		}, func(m *model) bool { return m.lock(o, amount) }}
+		}, func(m *model) bool { return m.lock(o, amount) }, false}
 	case "confirm":
 		return act{"confirm " + o, func(s *coupon.Service) error { _, err := s.Confirm(ctx, "", id, o); return err },
-			func(m *model) bool { return m.confirm(o) }}
+			func(m *model) bool { return m.confirm(o) }, false}
 	case "release":
 		return act{"release " + o, func(s *coupon.Service) error { _, err := s.Release(ctx, "", id, o); return err },
-			func(m *model) bool { return m.release(o) }}
+			func(m *model) bool { return m.release(o) }, false}
 	case "refund":
 		return act{"refund " + o, func(s *coupon.Service) error { _, err := s.Refund(ctx, "", id, o); return err },
-			func(m *model) bool { return m.refund(o) }}
+			func(m *model) bool { return m.refund(o) }, false}
 	case "locks end":
 		return act{"sweep of locks", func(*coupon.Service) error { _, err := p.store.EndLocks(ctx, 10); return err },
-			func(m *model) bool { m.timeOut(); return true }}
+			func(m *model) bool { m.timeOut(); return true }, true}
 	case "revoke":
 		if rapid.IntRange(0, 4).Draw(rt, "rare") == 0 {
 			toStock := rapid.Bool().Draw(rt, "to stock")
 			return act{"revoke", func(*coupon.Service) error {
 				_, err := p.decider.Revoke(ctx, pgtest.Actor, id, "test", toStock)
 				return err
-			}, (*model).revoke}
+			}, (*model).revoke, false}
 		}
 	}
 	return act{"sweep of expired", func(*coupon.Service) error {
 		_, _, err := p.store.Expire(ctx, couponsdb.ExpiryCursor{}, 10)
 		return err
 	},
-		func(m *model) bool { m.expire(); return true }}
+		func(m *model) bool { m.expire(); return true }, true}
 }
 
 // TestCouponModel takes random steps of several orders, singly and two at once,
