@@ -16,9 +16,11 @@ import (
 func StoryText(ctx context.Context, r report.Report) string {
 	s, zone := r.Story(), r.Template.Zone()
 	var told []string
-	if c := s.Coupons; c.Known && c.GoneIn > 0 {
+	if d := r.Draw; d != nil && d.Draw.DrawnAt != nil {
+		told = append(told, ui.N(ctx, "story.drawn", d.Draw.Taken(), ui.Num(ctx, d.Draw.Won), ui.Ratio(ctx, d.PerWinner())))
+	} else if c := s.Coupons; c.Known && c.GoneIn > 0 {
 		told = append(told, ui.N(ctx, "story.gone", c.Issued, ui.From(ctx).Locale.Duration(wholeSeconds(c.GoneIn))))
-	} else if c.Known {
+	} else if c := s.Coupons; c.Known {
 		told = append(told, ui.N(ctx, "story.given", c.Total, c.Issued))
 	}
 	if p := s.Reminded; p.Known && !p.Opened {
