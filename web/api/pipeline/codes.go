@@ -110,6 +110,7 @@ var codes = []Code{
 	{"too_many_waits", http.StatusConflict, "The user waits for as many drops as one user may."},
 	{"no_offer", http.StatusConflict, "No coupon of the waitlist is offered to the user now."},
 	{"offer_taken", http.StatusConflict, "In the last hour of the drop other users took the coupons that were left."},
+	{"household_limit", http.StatusConflict, "The user's household has reached the limit of coupons per household."},
 	{"limit_reached", http.StatusConflict, "The user has reached the limit of coupons per user."},
 	{"invalid_transition", http.StatusConflict, "The state of the template or campaign does not allow this."},
 	{"approval_required", http.StatusConflict, "The campaign reaches more users than may be sent to without approval; another member must approve it."},
