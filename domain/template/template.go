@@ -183,6 +183,8 @@ type Template struct {
 	Doors []Door
 	// DoorBase is how many coupons were issued when the first door was frozen.
 	DoorBase int64
+	// SeriesID is the series that created the drop; 0 = none did.
+	SeriesID int64
 }
 
 // State returns the state of the template at now.
