@@ -55,6 +55,7 @@ type Stores struct {
 	Counters      dropsdb.Counters
 	Draws         dropsdb.Draws
 	Exports       dropsdb.Exports
+	Flights       dropsdb.Flights
 	Forecasts     dropsdb.Forecasts
 	Live          dropsdb.Live
 	Models        dropsdb.Models
@@ -77,6 +78,7 @@ type Stores struct {
 	Housekeeping workdb.Housekeeping
 	Jobs         workdb.Jobs
 	Outbox       workdb.Outbox
+	Processes    workdb.Processes
 	Timers       workdb.Timers
 	Uploads      workdb.Uploads
 }
@@ -105,14 +107,14 @@ func NewStores(db *postgres.DB) Stores {
 		WarmUps: deliverydb.NewWarmUps(db),
 
 		Announcements: announcements, Boards: dropsdb.NewBoards(db), Budgets: dropsdb.NewBudgets(db), Cockpits: dropsdb.NewCockpits(db),
-		Counters: dropsdb.NewCounters(db), Draws: dropsdb.NewDraws(db), Exports: dropsdb.NewExports(db), Forecasts: dropsdb.NewForecasts(db), Live: dropsdb.NewLive(db), Models: dropsdb.NewModels(db),
+		Counters: dropsdb.NewCounters(db), Draws: dropsdb.NewDraws(db), Exports: dropsdb.NewExports(db), Flights: dropsdb.NewFlights(db), Forecasts: dropsdb.NewForecasts(db), Live: dropsdb.NewLive(db), Models: dropsdb.NewModels(db),
 		Openings: dropsdb.NewOpenings(db), Reports: dropsdb.NewReports(db), Series: dropsdb.NewSeries(db), Setups: dropsdb.NewSetups(db),
 		Slots: slots, Templates: dropsdb.NewTemplates(db),
 
 		Messages: messagesdb.NewMessages(db), PictureFiles: messagesdb.NewPictureFiles(db), Pictures: messagesdb.NewPictures(db),
 
 		Alerts: workdb.NewAlerts(db, nil), Cells: workdb.NewCells(db), DeadMessages: workdb.NewDeadMessages(db), Hooks: workdb.NewHooks(db),
-		Housekeeping: workdb.NewHousekeeping(db), Jobs: workdb.NewJobs(db), Outbox: workdb.NewOutbox(db), Timers: workdb.NewTimers(db),
+		Housekeeping: workdb.NewHousekeeping(db), Jobs: workdb.NewJobs(db), Outbox: workdb.NewOutbox(db), Processes: workdb.NewProcesses(db), Timers: workdb.NewTimers(db),
 		Uploads: workdb.NewUploads(db),
 	}
 }

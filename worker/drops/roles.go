@@ -6,6 +6,7 @@ import (
 	"context"
 	"log/slog"
 	"strconv"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -17,6 +18,7 @@ import (
 	"dropbell/domain/event"
 	"dropbell/domain/export"
 	"dropbell/domain/fault"
+	"dropbell/domain/flight"
 	"dropbell/domain/forecast"
 	"dropbell/domain/live"
 	"dropbell/domain/reminder"
@@ -40,6 +42,7 @@ type Deps struct {
 	Exports     *export.Exporter
 	ExportRows  dropsdb.Exports
 	Forecaster  *forecast.Forecaster
+	Flight      *flight.Service
 	Live        *live.Keeper
 	LiveRows    dropsdb.Live
 	Boards      dropsdb.Boards
@@ -50,6 +53,9 @@ type Deps struct {
 	Registry *prometheus.Registry
 	Log      *slog.Logger
 }
+
+// flightsEvery is how often drops are looked for that are to be checked, after a change or before their opening.
+const flightsEvery = 5 * time.Second
 
 // Roles returns what worker does for drops.
 func Roles(d Deps) shell.Roles {
@@ -65,6 +71,7 @@ func Roles(d Deps) shell.Roles {
 			{Role: shell.Timers, Name: "draws", Do: newDraws(d).sweep},
 			{Role: shell.Timers, Name: "live activities", Do: a.sweep},
 		},
+		Loops: []shell.Loop{{Role: shell.House, Name: "flight checks", Every: flightsEvery, Do: d.Flight.Sweep}},
 		Handlers: []shell.Handler{
 			shell.On("announcements", event.AnnouncementCreated, app.Decoded(func(ctx context.Context, _ string, e event.Announcement) error {
 				return d.Queue.Enqueue(ctx, task.Announce(e.AnnouncementID))

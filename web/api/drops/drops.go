@@ -11,6 +11,7 @@ import (
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
 	"dropbell/domain/door"
+	"dropbell/domain/flight"
 	"dropbell/domain/forecast"
 	"dropbell/domain/message"
 	"dropbell/domain/picture"
@@ -77,6 +78,7 @@ type Deps struct {
 	Explainer *reminder.Explainer
 	Channels  delivery.Available
 	Doors     *door.Service
+	Flight    *flight.Service
 	// DoorMembers tells users about their own doors.
 	DoorMembers claim.Members
 	Draws       Draws
@@ -99,6 +101,7 @@ func Routes(pl *pipeline.Pipeline, d Deps) {
 	h.calendarRoutes()
 	h.templateRoutes()
 	h.forecastRoute()
+	h.flightRoute()
 	h.capacityRoute()
 	h.moneyRoutes()
 	h.budgetRoutes()

@@ -14,6 +14,7 @@ import (
 	"dropbell/domain/door"
 	"dropbell/domain/draw"
 	"dropbell/domain/fault"
+	"dropbell/domain/flight"
 	"dropbell/domain/forecast"
 	"dropbell/domain/job"
 	"dropbell/domain/message"
@@ -101,6 +102,7 @@ type Deps struct {
 	Reports      *report.Service
 	Budgets      *budget.Service
 	Doors        *door.Service
+	Flight       *flight.Service
 	Segments     *segment.Service
 	Texts        Texts
 	Approvals    Approvals
@@ -207,6 +209,7 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Post("/templates/{id}/move", staff.ManageTemplates, h.move),
 		shell.Get("/templates/{id}/doors", staff.View, h.showDoors),
 		shell.Post("/templates/{id}/doors", staff.ManageTemplates, h.saveDoors),
+		shell.Get("/templates/{id}/flight", staff.View, h.showFlight),
 		shell.Get("/templates/{id}/stock", staff.ManageTemplates, h.stockForm),
 		shell.Post("/templates/{id}/stock", staff.ManageTemplates, h.raiseStock),
 		shell.Report(shell.Get("/templates/{id}/balance", staff.View, h.balance)),

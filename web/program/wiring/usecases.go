@@ -17,6 +17,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/door"
 	"dropbell/domain/draw"
+	"dropbell/domain/flight"
 	"dropbell/domain/forecast"
 	"dropbell/domain/inbox"
 	"dropbell/domain/job"
@@ -50,6 +51,8 @@ type Surroundings struct {
 	Stock       gate.Accounts
 	CodeKeys    *redeemcode.Keyring
 	Forecaster  *forecast.Forecaster
+	// Links calls the links of messages; nil = flight checks call none.
+	Links flight.Caller
 	// LinkSecret signs the links to reports.
 	LinkSecret string
 	// NoPasses says that no passes can be issued; see [template.Service.NoPasses].
@@ -70,6 +73,7 @@ type UseCases struct {
 	Jobs        *job.Service
 	Templates   *template.Service
 	Doors       *door.Service
+	Flight      *flight.Service
 	DoorMembers *door.Members
 	Reminders   *reminder.Service
 	Explainer   *reminder.Explainer
@@ -97,6 +101,9 @@ func NewUseCases(s Surroundings) (u UseCases) {
 	u.Templates = &template.Service{Store: s.Templates, Now: s.Now, Texts: s.Texts, NoPasses: s.NoPasses, Draws: s.Draws}
 	u.Doors = NewDoors(stores, u.Templates, s.Now)
 	u.Templates.Ready = u.Doors.Ready
+	u.Flight = app.NewFlight(stores, app.Flight{Doors: u.Doors, Forecaster: s.Forecaster, Texts: s.Texts, Links: s.Links, Now: s.Now,
+		Channels: func(context.Context) (delivery.ChannelSet, error) { return s.Channels.Set(), nil }})
+	u.Templates.Flight = u.Flight.Publishable
 	u.Draws = &draw.Desk{Store: stores.Draws, Templates: u.Templates}
 	u.DoorMembers = &door.Members{Store: stores.Doors, Now: s.Now}
 	u.Reminders = &reminder.Service{Store: s.Reservations, Templates: s.Lookup, Channels: s.Channels, Doors: u.DoorMembers, Erased: s.Erased, Now: s.Now}
