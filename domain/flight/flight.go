@@ -57,6 +57,10 @@ type Finding struct {
 	Do string `json:"do,omitempty"`
 }
 
+// needsReason reports whether a drop with the finding is published only with a reason. Processes may still be started after
+// the publication.
+func (f Finding) needsReason() bool { return f.Level == Red && f.Point != Capacity }
+
 // A Lane is the reminders of one slot on one channel.
 type Lane struct {
 	Slot    template.Slot
@@ -173,7 +177,7 @@ func (s *Service) Kept(ctx context.Context, id int64) (Check, bool, error) {
 	return s.Store.Kept(ctx, id)
 }
 
-// Reds returns the red findings about the drop that need no call of a link, with those about links from the
+// Reds returns the red findings for which a publication needs a reason. No link is called: findings about links are from the
 // stored check of the same version.
 func (s *Service) Reds(ctx context.Context, t template.Template) (list []Finding, err error) {
 	c, err := s.check(ctx, t, false)
@@ -192,7 +196,7 @@ func (s *Service) Reds(ctx context.Context, t template.Template) (list []Finding
 		}
 	}
 	for _, f := range c.Findings {
-		if f.Level == Red {
+		if f.needsReason() {
 			list = append(list, f)
 		}
 	}

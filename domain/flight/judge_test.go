@@ -104,3 +104,14 @@ func TestLevelOfACheck(t *testing.T) {
 		t.Error("a refusal with a reason is no ErrRed")
 	}
 }
+
+// TestNeedsReason: red points need a reason, except the number of processes, which is no mistake in the drop.
+func TestNeedsReason(t *testing.T) {
+	for _, point := range Points() {
+		for _, l := range []Level{Green, Amber, Red} {
+			if got := (Finding{Point: point, Level: l}).needsReason(); got != (l == Red && point != Capacity) {
+				t.Errorf("%s %s: %v", l, point, got)
+			}
+		}
+	}
+}
