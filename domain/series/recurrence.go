@@ -198,6 +198,3 @@ func (r Recurrence) Days(from Day, without []Day, n int) (days []Day) {
 	}
 	return days
 }
-
-// Has reports whether the day is one of [Recurrence.Days].
-func (r Recurrence) Has(d Day, without []Day) bool { return slices.Contains(r.Days(d, without, 1), d) }

@@ -20,6 +20,7 @@ import (
 	"dropbell/domain/forecast"
 	"dropbell/domain/live"
 	"dropbell/domain/reminder"
+	"dropbell/domain/series"
 	"dropbell/domain/staff/alert"
 	"dropbell/domain/task"
 	"dropbell/domain/template"
@@ -37,6 +38,8 @@ type Deps struct {
 	Doors       door.Freezer
 	Draws       *draw.Operator
 	DrawRows    dropsdb.Draws
+	Series      *series.Keeper
+	SeriesRows  dropsdb.Series
 	Exports     *export.Exporter
 	ExportRows  dropsdb.Exports
 	Forecaster  *forecast.Forecaster
@@ -63,6 +66,7 @@ func Roles(d Deps) shell.Roles {
 			{Role: shell.Timers, Name: "doors", Do: d.Doors.Sweep},
 			{Role: shell.Timers, Name: "timers", Do: d.TimerKeeper.Keep},
 			{Role: shell.Timers, Name: "draws", Do: newDraws(d).sweep},
+			{Role: shell.Timers, Name: "series", Do: newRepeating(d).sweep},
 			{Role: shell.Timers, Name: "live activities", Do: a.sweep},
 		},
 		Handlers: []shell.Handler{
@@ -81,7 +85,7 @@ func Roles(d Deps) shell.Roles {
 			{Name: task.TellLiveActivities, Do: shell.Decoded(a.tell), Turn: true},
 		},
 		Counts:  []shell.Count{{Take: c.recount, Forget: c.forget}, {Take: c.forecast, Forget: func() {}}},
-		Watches: []alert.Watch{{Kind: alert.Balance, Look: c.off}, {Kind: alert.Budget, Look: d.budgets}},
+		Watches: []alert.Watch{{Kind: alert.Balance, Look: c.off}, {Kind: alert.Budget, Look: d.budgets}, {Kind: alert.Series, Look: d.refusedDrops}},
 	}
 	if d.Exports != nil {
 		r.Loops = append(r.Loops, shell.Loop{Role: shell.House, Name: "exports", Every: exportsEvery, Do: x.run})

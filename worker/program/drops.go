@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"dropbell/adapters/config"
+	"dropbell/adapters/lookup"
 	"dropbell/adapters/push/apns"
 	"dropbell/adapters/s3"
 	"dropbell/app"
@@ -11,6 +12,7 @@ import (
 	"dropbell/domain/export"
 	"dropbell/domain/live"
 	"dropbell/domain/reminder"
+	"dropbell/domain/series"
 	"dropbell/domain/template"
 	"dropbell/domain/timer"
 	"dropbell/worker/drops"
@@ -25,7 +27,15 @@ const (
 
 // drops makes what worker does for drops.
 func (p *program) drops() (drops.Deps, error) {
-	d := drops.Deps{Templates: &template.Service{Store: p.Stores.Templates, Now: app.Clock},
+	texts, err := lookup.NewBooks(p.Stores.Messages)
+	if err != nil {
+		return drops.Deps{}, err
+	}
+	// A drop of a series is published by the rules by which staff publish.
+	templates := &template.Service{Store: p.Stores.Templates, Now: app.Clock, Texts: texts, Draws: p.draws.Check()}
+	templates.Ready = (&door.Service{Store: p.Stores.Templates, Templates: templates, Members: p.Stores.Doors, Segments: p.Stores.Segments, Now: app.Clock}).Ready
+	d := drops.Deps{Templates: templates,
+		Series: &series.Keeper{Store: p.Stores.Series, Templates: templates}, SeriesRows: p.Stores.Series,
 		Timers: &reminder.Timers{Store: p.Stores.Slots, Queue: p.queue, Now: app.Clock,
 			LeaseFor: 10 * time.Second, WatchEvery: watchEvery, Firings: p.Config.DBConns / firingShare},
 		TimerKeeper: &timer.Keeper{Store: p.Stores.Timers, Queue: p.queue},
