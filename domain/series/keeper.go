@@ -98,8 +98,8 @@ func (k *Keeper) copies(ctx context.Context) error {
 
 // keep brings the drops of the series to what the series says.
 func (k *Keeper) keep(ctx context.Context, c Claim) error {
-	days := c.Upcoming(c.Now, Ahead)
-	list, err := k.Store.ToCome(ctx, c.ID, DayOf(c.Now.In(c.Zone())))
+	days, today := c.Upcoming(c.Now, Ahead), DayOf(c.Now.In(c.Zone()))
+	list, err := k.Store.ToCome(ctx, c.ID, today)
 	if err != nil {
 		return err
 	}
@@ -118,8 +118,13 @@ func (k *Keeper) keep(ctx context.Context, c Claim) error {
 			list[i] = o
 		}
 	}
+	last := today
 	for _, o := range list {
-		if err := k.tend(ctx, c, o); err != nil {
+		last = max(last, o.Day)
+	}
+	has := c.Days(today, c.without(), int(last.start().Sub(today.start())/(24*time.Hour))+1)
+	for _, o := range list {
+		if err := k.tend(ctx, c, o, slices.Contains(has, o.Day)); err != nil {
 			return err
 		}
 	}
@@ -130,17 +135,17 @@ func (k *Keeper) keep(ctx context.Context, c Claim) error {
 	return k.Store.Settle(ctx, c, next)
 }
 
-// tend takes the steps that the occurrence needs. A refusal is stored with the occurrence; any other error is
+// tend takes the steps that the occurrence needs; has says whether the series has its day. A refusal is stored with the occurrence; any other error is
 // returned, and the series is kept again.
-func (k *Keeper) tend(ctx context.Context, c Claim, o Occurrence) error {
+func (k *Keeper) tend(ctx context.Context, c Claim, o Occurrence, has bool) error {
 	before := o
 	if o.State == Planned && (o.Why == nil || o.Version != c.Version) {
-		if err := k.create(ctx, c, &o); err != nil {
+		if err := k.create(ctx, c, &o, has); err != nil {
 			return err
 		}
 	}
 	if o.State == Created || o.State == Kept {
-		if err := k.adapt(ctx, c, &o); err != nil {
+		if err := k.adapt(ctx, c, &o, has); err != nil {
 			return err
 		}
 	}
@@ -159,8 +164,8 @@ func same(a, b Occurrence) bool {
 }
 
 // create creates the drop as a draft, and stores which one it is before anything else is done with it.
-func (k *Keeper) create(ctx context.Context, c Claim, o *Occurrence) error {
-	if !c.Has(o.Day, c.without()) || !c.OpensOn(o.Day).After(c.Now) {
+func (k *Keeper) create(ctx context.Context, c Claim, o *Occurrence, has bool) error {
+	if !has || !c.OpensOn(o.Day).After(c.Now) {
 		o.State = Removed
 		return nil
 	}
@@ -176,10 +181,10 @@ func (k *Keeper) create(ctx context.Context, c Claim, o *Occurrence) error {
 
 // adapt changes the drop to what the series says by now, and publishes it, unless staff changed it. A drop
 // that has opened, ended or was deleted stays as it is.
-func (k *Keeper) adapt(ctx context.Context, c Claim, o *Occurrence) error {
+func (k *Keeper) adapt(ctx context.Context, c Claim, o *Occurrence, has bool) error {
 	t, err := k.Templates.Template(ctx, staff.System(), o.TemplateID)
 	if errors.Is(err, template.ErrNotFound) { // staff deleted the draft, or leave did and the program died
-		if !c.Has(o.Day, c.without()) {
+		if !has {
 			o.State = Removed
 		}
 		return nil
@@ -194,7 +199,7 @@ func (k *Keeper) adapt(ctx context.Context, c Claim, o *Occurrence) error {
 	wanted := c.DropOn(o.Day).Own()
 	byStaff := len(template.Fields.Changed(t.Own(), o.Given)) > 0 && len(template.Fields.Changed(t.Own(), wanted)) > 0
 	switch {
-	case !c.Has(o.Day, c.without()):
+	case !has:
 		return k.leave(ctx, t, o, byStaff)
 	case o.Version == c.Version:
 		if o.Why != nil && errors.Is(o.Why, ErrLeft) { // the day is back: a holiday was taken back

@@ -184,7 +184,7 @@ func (w *world) sweeps(t interface{ Fatalf(string, ...any) }) {
 }
 
 // years is how many years are drawn in a run, each with other changes.
-const years = "8"
+const years = "4"
 
 // TestAYearAgainstAModel: a daily series over a year, in which staff skip days, name holidays, change all drops to
 // come and single drops, and programs die at any call. On every day the drops to come are those of a model that

@@ -117,27 +117,27 @@ const (
 	horizonYears = 5
 )
 
-// option parses the rule; broken is empty if the rule is accepted, otherwise the end of a key and a text.
+// option parses the rule; broken is empty if the rule is accepted, otherwise the key and the text of the rule that it breaks.
 func (r Recurrence) option() (o rrule.ROption, broken [2]string) {
 	if len(r.Rule) > MaxRule {
-		return o, [2]string{"rrule", "is too long"}
+		return o, [2]string{"rule.rrule", "is too long"}
 	}
 	parsed, err := rrule.StrToROption(r.Rule)
 	if err != nil || strings.ContainsAny(r.Rule, "\n\r") {
-		return o, [2]string{"rrule", "must be an RRULE of RFC 5545, such as FREQ=WEEKLY;BYDAY=MO,FR"}
+		return o, [2]string{"rule.rrule", "must be an RRULE of RFC 5545, such as FREQ=WEEKLY;BYDAY=MO,FR"}
 	}
 	o = *parsed
 	if !slices.Contains([]rrule.Frequency{rrule.DAILY, rrule.WEEKLY, rrule.MONTHLY, rrule.YEARLY}, o.Freq) ||
 		len(o.Byhour)+len(o.Byminute)+len(o.Bysecond)+len(o.Byeaster) > 0 || !o.Dtstart.IsZero() {
-		return o, [2]string{"rrule_days", "must name days only: FREQ is DAILY, WEEKLY, MONTHLY or YEARLY, without BYHOUR, BYMINUTE, BYSECOND and DTSTART"}
+		return o, [2]string{"rule.rrule_days", "must name days only: FREQ is DAILY, WEEKLY, MONTHLY or YEARLY, without BYHOUR, BYMINUTE, BYSECOND and DTSTART"}
 	}
 	if o.Interval < 0 || o.Interval > MaxInterval || o.Count < 0 || o.Count > MaxCount {
-		return o, [2]string{"rrule_limits", fmt.Sprintf("INTERVAL must be at most %d and COUNT at most %d", MaxInterval, MaxCount)}
+		return o, [2]string{"rule.rrule_limits", fmt.Sprintf("INTERVAL must be at most %d and COUNT at most %d", MaxInterval, MaxCount)}
 	}
 	o.Until = o.Until.Truncate(24 * time.Hour)
 	o.Dtstart = r.Starts.start()
 	if _, err := rrule.NewRRule(o); err != nil {
-		return o, [2]string{"rrule", "must be an RRULE of RFC 5545, such as FREQ=WEEKLY;BYDAY=MO,FR"}
+		return o, [2]string{"rule.rrule", "must be an RRULE of RFC 5545, such as FREQ=WEEKLY;BYDAY=MO,FR"}
 	}
 	return o, broken
 }
@@ -149,7 +149,7 @@ func (r Recurrence) check(e *fault.Fields) {
 		return
 	}
 	if _, broken := r.option(); broken[0] != "" {
-		e.Add("rrule", "rule."+broken[0], "%s", broken[1])
+		e.Add("rrule", broken[0], "%s", broken[1])
 	} else if len(r.Days(r.Starts, nil, 1)) == 0 {
 		e.Add("rrule", "rule.rrule_never", "has no day within five years of its start")
 	}
@@ -198,6 +198,3 @@ func (r Recurrence) Days(from Day, without []Day, n int) (days []Day) {
 	}
 	return days
 }
-
-// Has reports whether the day is one of [Recurrence.Days].
-func (r Recurrence) Has(d Day, without []Day) bool { return slices.Contains(r.Days(d, without, 1), d) }

@@ -223,13 +223,13 @@ func composed() map[string]bool {
 	add("object.%s", "campaign")
 	add("nav.%s", "campaigns")
 	add("nav.%s", "segments", "suppressions", "import", "mailcheck")
-	add("kind_of.%s", "segment", "webhook", "destination", "suppression", "model", "provider")
-	add("object.%s", "segment", "webhook", "destination", "suppression", "model", "provider")
+	add("kind_of.%s", "segment", "webhook", "destination", "suppression", "model", "provider", "series")
+	add("object.%s", "segment", "webhook", "destination", "suppression", "model", "provider", "series")
 	add("audit.value.%s", "state.published", "action.replay", "action.discard", "to.address", "to.user", "variant.0", "variant.1")
 	add("coupon.outcome.%s", owned.Done, owned.Undone, owned.RefusedLocked, owned.RefusedUsed, owned.RefusedExpired, owned.RefusedRevoked, owned.RefusedEnded, owned.RefusedNoLock,
 		owned.RefusedOwner, owned.RefusedRule, owned.RefusedChanged, owned.RefusedCurrency, owned.RefusedUnpaid, owned.RefusedConfirms, owned.RefusedSuspended)
 	reviewKeys(add)
-	add("audit.reason.%s", staff.ReasonClosesAt, staff.ReasonValidUntil, staff.ReasonFirstAdmin, staff.ReasonWebhookFailing, staff.ReasonWebhookGone)
+	add("audit.reason.%s", staff.ReasonClosesAt, staff.ReasonValidUntil, staff.ReasonFirstAdmin, staff.ReasonWebhookFailing, staff.ReasonWebhookGone, staff.ReasonSeries)
 	add("optout.%s_text", "missing", "unclear", "busy", "unavailable")
 	for _, k := range []string{"malformed", "forbidden", "missing", "conflict", "invalid", "busy", "unavailable", "bug"} {
 		add("failure.%s.title", k)
@@ -318,7 +318,7 @@ func TestRulesAndFaultsHaveWords(t *testing.T) {
 	}
 	en := book.Languages.Default()
 	var code strings.Builder
-	for _, f := range []string{"../../domain/template/*.go", "../../domain/segment/*.go", "../../domain/user/*.go", "../../domain/staff/*.go", "../../domain/campaign/*.go", "../../domain/campaign/approval/*.go", "../../domain/reminder/*.go", "../../domain/delivery/*.go", "../../domain/testmessage/*.go", "../../domain/message/*.go", "../../domain/picture/*.go", "../../adapters/picture/*.go", "../../domain/redeemcode/*.go", "../../domain/coupon/*.go", "../../domain/cart/*.go", "../../domain/review/*.go", "../../domain/door/*.go", "../../domain/draw/*.go", "../../domain/budget/*.go", "../../domain/job/*.go", "../../domain/event/hook/*.go", "../../domain/staff/alert/*.go", "../../domain/delivery/provider/*.go", "../../app/*.go", "../../adapters/sheet/*.go", "../../web/console/*.go", "../../web/console/*/*.go", "../../web/console/*/*/*.go", "../pages/*/*.go"} {
+	for _, f := range []string{"../../domain/template/*.go", "../../domain/segment/*.go", "../../domain/user/*.go", "../../domain/staff/*.go", "../../domain/campaign/*.go", "../../domain/campaign/approval/*.go", "../../domain/reminder/*.go", "../../domain/delivery/*.go", "../../domain/testmessage/*.go", "../../domain/message/*.go", "../../domain/picture/*.go", "../../adapters/picture/*.go", "../../domain/redeemcode/*.go", "../../domain/coupon/*.go", "../../domain/cart/*.go", "../../domain/review/*.go", "../../domain/door/*.go", "../../domain/draw/*.go", "../../domain/budget/*.go", "../../domain/series/*.go", "../../domain/job/*.go", "../../domain/event/hook/*.go", "../../domain/staff/alert/*.go", "../../domain/delivery/provider/*.go", "../../app/*.go", "../../adapters/sheet/*.go", "../../web/console/*.go", "../../web/console/*/*.go", "../../web/console/*/*/*.go", "../pages/*/*.go"} {
 		files, err := filepath.Glob(f)
 		if err != nil {
 			t.Fatal(err)

@@ -40,7 +40,7 @@ func navigation() []navGroup {
 	return []navGroup{
 		{"", []section{
 			{"overview", "layout-dashboard", []navPage{{"overview", "/", view}}},
-			{"templates", "ticket", []navPage{{"templates", "/templates", view}}},
+			{"templates", "ticket", []navPage{{"templates", "/templates", view}, {"series", "/series", view}}},
 			{"campaigns", "speakerphone", []navPage{{"campaigns", "/campaigns", view}}},
 			{"calendar", "calendar-event", []navPage{{"calendar", "/campaigns?view=month", view}}},
 			{"results", "chart-line", []navPage{{"results", "/results", view}, {"budgets", "/budgets", view}}},

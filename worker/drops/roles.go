@@ -22,6 +22,7 @@ import (
 	"dropbell/domain/forecast"
 	"dropbell/domain/live"
 	"dropbell/domain/reminder"
+	"dropbell/domain/series"
 	"dropbell/domain/staff/alert"
 	"dropbell/domain/task"
 	"dropbell/domain/template"
@@ -39,6 +40,8 @@ type Deps struct {
 	Doors       door.Freezer
 	Draws       *draw.Operator
 	DrawRows    dropsdb.Draws
+	Series      *series.Keeper
+	SeriesRows  dropsdb.Series
 	Exports     *export.Exporter
 	ExportRows  dropsdb.Exports
 	Forecaster  *forecast.Forecaster
@@ -69,6 +72,7 @@ func Roles(d Deps) shell.Roles {
 			{Role: shell.Timers, Name: "doors", Do: d.Doors.Sweep},
 			{Role: shell.Timers, Name: "timers", Do: d.TimerKeeper.Keep},
 			{Role: shell.Timers, Name: "draws", Do: newDraws(d).sweep},
+			{Role: shell.Timers, Name: "series", Do: newRepeating(d).sweep},
 			{Role: shell.Timers, Name: "live activities", Do: a.sweep},
 		},
 		Loops: []shell.Loop{{Role: shell.House, Name: "flight checks", Every: flightsEvery, Do: d.Flight.Sweep}},
@@ -88,7 +92,7 @@ func Roles(d Deps) shell.Roles {
 			{Name: task.TellLiveActivities, Do: shell.Decoded(a.tell), Turn: true},
 		},
 		Counts:  []shell.Count{{Take: c.recount, Forget: c.forget}, {Take: c.forecast, Forget: func() {}}},
-		Watches: []alert.Watch{{Kind: alert.Balance, Look: c.off}, {Kind: alert.Budget, Look: d.budgets}},
+		Watches: []alert.Watch{{Kind: alert.Balance, Look: c.off}, {Kind: alert.Budget, Look: d.budgets}, {Kind: alert.Series, Look: d.refusedDrops}},
 	}
 	if d.Exports != nil {
 		r.Loops = append(r.Loops, shell.Loop{Role: shell.House, Name: "exports", Every: exportsEvery, Do: x.run})

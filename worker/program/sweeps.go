@@ -17,6 +17,7 @@ var sweepsWait = map[string][]postgres.Question{
 	"sweep":            {dropsdb.SlotsWait, dropsdb.AnnouncementsWait, deliverydb.BatchesWait, campaignsdb.CampaignsWait, dropsdb.TemplatesWait},
 	"doors":            {audiencedb.DoorsWait, audiencedb.DoorSharesWait},
 	"draws":            {dropsdb.DrawsWait},
+	"series":           {dropsdb.SeriesWait},
 	"test messages":    {deliverydb.ChannelTestsWait},
 	"phone codes":      {audiencedb.VerificationsWait},
 	"coupons":          {couponsdb.CouponsWait},

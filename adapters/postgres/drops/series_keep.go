@@ -150,8 +150,16 @@ const listStored = `, listed as (
 
 // Copy copies standing reservations to a drop; see [series.KeeperStore].
 func (s Series) Copy(ctx context.Context, c series.Copy) (n int64, err error) {
-	if _, err := s.Pool.Exec(ctx, `select pg_advisory_xact_lock(`+lockStanding+`)`, c.SeriesID); err != nil {
-		return 0, pg.Translate(err)
+	// The wait is short: transactions of users that come after the copy queue behind it.
+	err = s.Tx(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `set local lock_timeout = '200ms'`); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `select pg_advisory_xact_lock(`+lockStanding+`)`, c.SeriesID)
+		return err
+	})
+	if err != nil {
+		return 0, err
 	}
 	err = s.Pool.QueryRow(ctx, copySQL, c.SeriesID, c.TemplateID, reminder.EveryChannel, pg.TraceOf(ctx)).Scan(&n)
 	if errors.Is(err, pgx.ErrNoRows) {

@@ -35,6 +35,9 @@ insert into drop_openings (template_id, user_id, slot, channel, opened_at) value
 insert into drop_opening_counts (template_id, channel, opened) values (1, 1, 1);
 insert into report_links (template_id, created_at, created_by, expires_at) values (1, '2026-12-03 09:00Z', 'staff:1 Ada', '2027-12-03 09:00Z');
 insert into drop_models (shop_number, name, content, saved_by) values (10, 'Evening drop', '{"name": "Moon cake night"}', 'staff:1 Ada');
+insert into series (shop_number, name, rule, starts_on, clock, skips, content) values (10, 'Evenings', 'FREQ=DAILY', '2026-12-01', 72000, '{2026-12-24}', '{"name": "Moon cake night"}');
+insert into series_drops (series_id, day, state, template_id, given, version, copied_at, reminded) values (1, '2026-12-01', 'kept', 1, '{"name": "Moon cake night"}', 1, '2026-11-29 08:00Z', 1), (1, '2026-12-02', 'planned', null, null, 0, null, 0);
+insert into series_reservations (series_id, user_id, slots) values (1, 1001, 1);
 insert into deleted_drafts (kind, id, shop_number, name, content, deleted_by) values ('template', 900, 10, 'Second thoughts', '{"id": 900}', 'staff:1 Ada');
 insert into live_channels (template_id, channel_id, told) values (1, 'c2hvcA==', '{"state": "open"}');
 

@@ -41,7 +41,7 @@
 
   // Fields that belong to one option are shown while the option is chosen.
   function dependents() {
-    for (const [attribute, name] of [["kinds", "kind"], ["targets", "target"], ["validity", "validity"], ["audiences", "audience"], ["modes", "opening_mode"], ["sources", "draw_source"], ["waits", "waitlist"]]) {
+    for (const [attribute, name] of [["kinds", "kind"], ["targets", "target"], ["validity", "validity"], ["audiences", "audience"], ["modes", "opening_mode"], ["sources", "draw_source"], ["waits", "waitlist"], ["repeats", "every"], ["ends", "ends"]]) {
       const chosen = document.querySelector(`[name="${name}"]:checked, select[name="${name}"]`)?.value;
       if (chosen === undefined) continue; // there is no such choice
       for (const el of all(`[data-${attribute}]`)) el.hidden = !el.dataset[attribute].split(" ").includes(chosen);

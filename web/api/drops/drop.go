@@ -31,6 +31,7 @@ type Drop struct {
 	ClaimURL    string   `json:"claim_url,omitempty" doc:"Where the coupon can be claimed."`
 	Doors       bool     `json:"doors,omitempty" doc:"Groups of users have openings of their own: with a user's token door has that of the user." example:"true"`
 	Door        *OwnDoor `json:"door,omitempty" doc:"With a user's token, for a drop that opens at several times: the user's own door."`
+	SeriesID    string   `json:"series_id,omitempty" doc:"The series that the drop belongs to: PUT /series/{series_id}/reservation reserves reminders of each of its drops." example:"1"`
 	LiveChannel string   `json:"live_channel,omitempty" doc:"The broadcast channel at Apple by which a Live Activity follows the drop: Activity.request(pushType: .channel(live_channel)). Absent where there is none." example:"c29tZUNoYW5uZWw="`
 }
 
@@ -60,6 +61,9 @@ func dropJSON(t template.Template, state template.State) Drop {
 		State: string(state), OpensAt: t.OpensAt.UTC(), ClosesAt: t.OverAt().UTC(), StockLeft: t.StockLeft(),
 		PerUserLimit: t.PerUserLimit, Household: t.HouseholdLimit, Protection: string(t.Protection), OpeningMode: cmp.Or(string(t.OpeningMode), string(template.FirstCome)), Discount: parts.DiscountOf(t.Spec), ClaimURL: t.ClaimAddress()}
 	drop.Doors = len(t.Doors) > 0
+	if t.SeriesID != 0 {
+		drop.SeriesID = pipeline.Decimal(t.SeriesID)
+	}
 	if state == template.SoldOut && t.Waits() {
 		drop.Waitlist = "open"
 	}

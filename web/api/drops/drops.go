@@ -16,6 +16,7 @@ import (
 	"dropbell/domain/message"
 	"dropbell/domain/picture"
 	"dropbell/domain/reminder"
+	"dropbell/domain/series"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/waitlist"
@@ -75,6 +76,8 @@ type Deps struct {
 	Budgets    *budget.Service
 	Stock
 	Reminders *reminder.Service
+	// Standing are the standing reservations of series.
+	Standing  *series.Reservations
 	Explainer *reminder.Explainer
 	Channels  delivery.Available
 	Doors     *door.Service
@@ -96,6 +99,7 @@ type handlers struct {
 func Routes(pl *pipeline.Pipeline, d Deps) {
 	h := &handlers{pl, d}
 	h.reservationRoutes()
+	h.seriesRoutes()
 	h.dropRoutes()
 	h.consentRoutes()
 	h.calendarRoutes()

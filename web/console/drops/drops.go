@@ -21,6 +21,7 @@ import (
 	"dropbell/domain/reminder"
 	"dropbell/domain/report"
 	"dropbell/domain/segment"
+	"dropbell/domain/series"
 	"dropbell/domain/staff"
 	"dropbell/domain/staff/alert"
 	"dropbell/domain/template"
@@ -87,6 +88,7 @@ type Audiences interface {
 type Deps struct {
 	Templates *template.Service
 	Models    template.Models
+	Series    *series.Service
 	Bulks     *template.Bulks
 	Jobs      *job.Service
 	Shops     Shops
@@ -237,6 +239,16 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Report(shell.Get("/money.csv", staff.View, h.exportEarned)),
 		shell.Get("/budgets", staff.View, h.showBudgets),
 		shell.Post("/budgets", staff.ManageTemplates, h.setBudget),
+		shell.Get("/series", staff.View, h.listSeries),
+		shell.Post("/series", staff.ManageTemplates, h.createSeries),
+		shell.Get("/series/new", staff.ManageTemplates, h.newSeries),
+		shell.Post("/series/preview", staff.ManageTemplates, h.previewSeries),
+		shell.Get("/series/{id}", staff.View, h.showSeries),
+		shell.Get("/series/{id}/edit", staff.ManageTemplates, h.editSeries),
+		shell.Post("/series/{id}/edit", staff.ManageTemplates, h.saveSeries),
+		shell.Get("/series/{id}/{step:pause|resume|end}", staff.ManageTemplates, h.confirmSeries),
+		shell.Post("/series/{id}/{step:pause|resume|end}", staff.ManageTemplates, h.takeSeries),
+		shell.Post("/series/{id}/holidays", staff.ManageTemplates, h.saveHolidays),
 		shell.Get("/shops", staff.View, h.listShops),
 		shell.Get("/shops.csv", staff.View, h.exportShops),
 		shell.Post("/shops", staff.ManageTemplates, h.createShop),

@@ -17,6 +17,7 @@ const (
 	ofCampaign = `t.campaign_id = any({campaigns})`
 	ofBatch    = `exists (select from batches b where b.id = t.batch_id and (b.kind <> 'campaign' and b.template_id = any({drops}) or b.kind = 'campaign' and b.owner_id = any({campaigns})))`
 	ofCoupon   = `exists (select from coupons c where c.id = t.coupon_id and c.template_id = any({drops}))`
+	ofSeries   = `exists (select from series r where r.id = t.series_id and r.shop_number = {shop})`
 	ofOrder    = `exists (select from coupon_orders o where o.order_id = t.order_id and o.shop_number = {shop})`
 	ofSlot     = `exists (select from slots s where s.id = t.slot_id and s.template_id = any({drops}) and s.state <> 'waiting')`
 	// ofSegment is whether a deleted draft is for a segment, which the other installation does not have.
@@ -43,7 +44,7 @@ var others = []table{
 	{"slots", ofDrop + ` and t.state <> 'waiting'`}, {"slot_results", ofSlot}, {"slot_forecasts", ofSlot},
 	{"bookings", ofDrop}, {"figure_recounts", ofDrop}, {"announcements", ofDrop}, {"drop_openings", ofDrop}, {"drop_opening_counts", ofDrop},
 	{"draws", ofDrop + ` and t.state in ('done', 'cancelled')`}, {"draw_counts", ofDrop}, {"draw_chunks", ofDrop}, {"waitlists", ofDrop + ` and t.settled`},
-	{"report_links", ofDrop}, {"drop_models", ofShop}, {"deleted_drafts", ofShop + ` and not (` + ofSegment + `)`}, {"live_channels", ofDrop}, {"drop_archives", ofDrop}, {"exports", ofDrop + ` and t.due_at is null`},
+	{"report_links", ofDrop}, {"drop_models", ofShop}, {"series", ofShop}, {"series_drops", ofSeries}, {"series_reservations", ofSeries}, {"deleted_drafts", ofShop + ` and not (` + ofSegment + `)`}, {"live_channels", ofDrop}, {"drop_archives", ofDrop}, {"exports", ofDrop + ` and t.due_at is null`},
 	{"message_versions", ofShop}, {"message_looks", ofDrop}, {"pictures", ofShop}, {"sms_spent_drops", ofDrop}, {"sms_drop_costs", ofDrop},
 	{"campaigns", ofShop}, {"campaign_publications", ofCampaign}, {"campaign_messages", ofCampaign}, {"campaign_limits", ofShop}, {"campaign_openings", ofCampaign},
 	{"campaign_results", ofCampaign}, {"campaign_requests", ofCampaign}, {"campaign_decisions", ofCampaign}, {"campaign_series", ofCampaign}, {"sms_campaign_costs", ofCampaign},
