@@ -29,7 +29,7 @@ func (unwritten) Held(context.Context, int64, []user.ID, []int64) ([]gate.UserCo
 	return nil, nil, nil
 }
 func (unwritten) Household(context.Context, int64, user.ID) (int64, error) { return 0, nil }
-func (unwritten) Ready(context.Context, int64) (time.Duration, error) { return 0, nil }
+func (unwritten) Ready(context.Context, int64) (time.Duration, error)      { return 0, nil }
 func (unwritten) Decided(context.Context, user.ID, claim.ID) (claim.Claim, error) {
 	return claim.Claim{}, claim.ErrNotFound
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"dropbell/domain/door"
 	"dropbell/domain/draw"
 	"dropbell/domain/review"
 	"dropbell/domain/template"
@@ -21,6 +22,14 @@ func (s *Service) brakes(ctx context.Context, t template.Template) (*review.Coun
 	}
 	c, err := s.Brakes.Counts(ctx, t.ID)
 	return &c, err
+}
+
+// RefusedOf returns the refused claims of a drop with doors, by door.
+func (s *Service) RefusedOf(ctx context.Context, t template.Template) ([]door.Refusal, error) {
+	if len(t.Doors) == 0 {
+		return nil, nil
+	}
+	return s.Doors.DoorRefusals(ctx, t.ID)
 }
 
 // fairness returns how the entries of the drop's draw fared, nil for a drop without one.

@@ -9,6 +9,7 @@ import (
 	"dropbell/domain/claim"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
+	"dropbell/domain/door"
 	"dropbell/domain/draw"
 	"dropbell/domain/forecast"
 	"dropbell/domain/money"
@@ -112,6 +113,8 @@ type Report struct {
 	Brakes *review.Counts
 	// Draw says how the entries of the drop's draw fared, nil for a drop without one.
 	Draw *draw.Fairness
+	// Refused are the refused claims of a drop with doors, by door.
+	Refused []door.Refusal
 	// Outcomes are the forecasts made before slots fired, each with the actual number.
 	// Accuracy is the accuracy of the forecasts of the last drops.
 	Outcomes []forecast.Outcome

@@ -9,6 +9,7 @@ import (
 	"dropbell/domain/claim"
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/coupon"
+	"dropbell/domain/door"
 	"dropbell/domain/draw"
 	"dropbell/domain/fault"
 	"dropbell/domain/forecast"
@@ -95,7 +96,9 @@ type Service struct {
 	// Brakes is asked about protected drops.
 	Brakes Brakes
 	// Draws is asked about drops whose coupons are drawn.
-	Draws  draw.Fairer
+	Draws draw.Fairer
+	// Doors is asked about drops with doors.
+	Doors  door.Counter
 	Signed Links
 	Now    func() time.Time
 }
@@ -137,6 +140,9 @@ func (s *Service) Report(ctx context.Context, by staff.Actor, templateID int64) 
 		return r, err
 	}
 	if r.Draw, err = s.fairness(ctx, t); err != nil {
+		return r, err
+	}
+	if r.Refused, err = s.RefusedOf(ctx, t); err != nil {
 		return r, err
 	}
 	if r.Brakes, err = s.brakes(ctx, t); err != nil {
