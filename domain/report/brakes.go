@@ -43,3 +43,23 @@ func (s *Service) fairness(ctx context.Context, t template.Template) (*draw.Fair
 	}
 	return &f, err
 }
+
+// Refusals returns how many claims were refused; known is false for a drop that does not count them.
+func (r Report) Refusals() (n int64, known bool) {
+	for _, of := range r.Refused {
+		n += of.Claims
+	}
+	if r.Brakes != nil { // these are among those of the doors, if the drop has both
+		n = max(n, r.Brakes.Refused)
+	}
+	return n, r.Brakes != nil || len(r.Template.Doors) > 0
+}
+
+// PerCoupon returns how many claims there were for each coupon that was issued; 0 = not known.
+func (r Report) PerCoupon() float64 {
+	refused, known := r.Refusals()
+	if !known || r.Tally.Issued == 0 {
+		return 0
+	}
+	return float64(r.Tally.Issued+refused) / float64(r.Tally.Issued)
+}

@@ -16,6 +16,7 @@ import (
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
+	"dropbell/domain/waitlist"
 )
 
 // Compared is the number of earlier drops with which a report compares a drop.
@@ -54,6 +55,8 @@ type Tallies interface {
 // Curves returns how a drop sold.
 type Curves interface {
 	Curve(ctx context.Context, templateID int64, points int) (claim.Curve, error)
+	// Waits returns the counters of the drop's waitlist.
+	Waits(ctx context.Context, templateID int64) (waitlist.Sheet, error)
 }
 
 // Forecasts compares the forecasts of drops with the actual numbers.
@@ -141,6 +144,11 @@ func (s *Service) Report(ctx context.Context, by staff.Actor, templateID int64) 
 	}
 	if r.Draw, err = s.fairness(ctx, t); err != nil {
 		return r, err
+	}
+	if t.Waits() {
+		if r.Wait, err = s.Curves.Waits(ctx, t.ID); err != nil {
+			return r, err
+		}
 	}
 	if r.Refused, err = s.RefusedOf(ctx, t); err != nil {
 		return r, err
