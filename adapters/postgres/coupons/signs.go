@@ -124,10 +124,11 @@ func (s *Signs) run() {
 // flush stores the waiting signs. Signs that could not be stored wait again.
 func (s *Signs) flush() {
 	s.mu.Lock()
-	taps, refused := s.waiting, s.refused
+	taps := s.waiting
 	s.waiting = nil
-	if len(refused) > 0 {
-		s.refused = map[refusedClaims]int64{}
+	var refused map[refusedClaims]int64
+	if len(s.refused) > 0 {
+		refused, s.refused = s.refused, map[refusedClaims]int64{}
 	}
 	s.mu.Unlock()
 	for len(taps) > 0 {

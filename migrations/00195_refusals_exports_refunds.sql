@@ -14,3 +14,9 @@ create table door_refusals (
 alter table exports
     add column failures   int not null default 0,
     add column late_since timestamptz;
+
+-- The user of a coupon is called its holder, as in refunds of orders. Rows with the former name stay and are read as
+-- holder: the table is not written.
+alter table templates alter column refund_to set default 'holder';
+alter table templates drop constraint templates_refund_to_check;
+alter table templates add constraint templates_refund_to_check check (refund_to in ('user', 'holder', 'stock')) not valid;
