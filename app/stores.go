@@ -89,7 +89,8 @@ type Stores struct {
 func NewStores(db *postgres.DB) Stores {
 	segments, batches, doors := audiencedb.NewSegments(db), deliverydb.NewBatches(db), audiencedb.NewDoors(db)
 	slots, announcements := dropsdb.NewSlots(db, batches), dropsdb.NewAnnouncements(db)
-	slots.Doors, announcements.Doors = doors, doors
+	exports := dropsdb.NewExports(db)
+	slots.Doors, announcements.Doors, exports.Doors = doors, doors, doors
 	return Stores{
 		Audit: accessdb.NewAudit(db), Sessions: accessdb.NewSessions(db), Staff: accessdb.NewStaff(db),
 
@@ -107,7 +108,7 @@ func NewStores(db *postgres.DB) Stores {
 		WarmUps: deliverydb.NewWarmUps(db),
 
 		Announcements: announcements, Boards: dropsdb.NewBoards(db), Budgets: dropsdb.NewBudgets(db), Cockpits: dropsdb.NewCockpits(db),
-		Counters: dropsdb.NewCounters(db), Draws: dropsdb.NewDraws(db), Exports: dropsdb.NewExports(db), Flights: dropsdb.NewFlights(db), Forecasts: dropsdb.NewForecasts(db), Live: dropsdb.NewLive(db), Models: dropsdb.NewModels(db),
+		Counters: dropsdb.NewCounters(db), Draws: dropsdb.NewDraws(db), Exports: exports, Flights: dropsdb.NewFlights(db), Forecasts: dropsdb.NewForecasts(db), Live: dropsdb.NewLive(db), Models: dropsdb.NewModels(db),
 		Openings: dropsdb.NewOpenings(db), Reports: dropsdb.NewReports(db), Series: dropsdb.NewSeries(db), Setups: dropsdb.NewSetups(db),
 		Slots: slots, Templates: dropsdb.NewTemplates(db),
 

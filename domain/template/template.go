@@ -135,7 +135,7 @@ type Spec struct {
 	// UseWithinHours is within how many hours of its issue a coupon must be used; an unused coupon
 	// then returns to the stock while the drop runs. 0 = no such limit.
 	UseWithinHours int `field:"use_within_hours,fixed"`
-	// RefundTo is [RefundToUser] if empty.
+	// RefundTo is [RefundToHolder] if empty.
 	RefundTo RefundTo `field:"refund_to,fixed"`
 	// Protection is [Unprotected] if empty. It may be changed while the drop runs: a script may appear in the rush.
 	Protection Protection `field:"protection"`

@@ -208,7 +208,7 @@ func (p *program) wireUseCases() error {
 		Admit: func(t *template.Template, by user.ID, text string) error {
 			return p.passKeys.Admit(t, by, text, app.Clock())
 		}}
-	doors := claim.Doors{Gate: prefilter, Templates: p.lookup, Members: p.useCases.DoorMembers, Now: app.Clock}
+	doors := claim.Doors{Gate: prefilter, Templates: p.lookup, Members: p.useCases.DoorMembers, Now: app.Clock, Refused: p.signs.RefusedAt}
 	p.claiming = &claim.Service{Gate: count(p.claims.Living(doors), answered), Finders: []claim.Finder{p.claims.Durable, p.claims.Gate}, Owned: p.claims.Durable,
 		Random: rand.Uint64, Waits: p.waits}
 	p.waitlist = p.newWaitlist()

@@ -53,7 +53,7 @@ union all
 select 0, joined_at, 'waiting', case when state = 'waiting' then ` + aheadSQL + `::text else '' end, '', '', 0, 3 from waiters w where user_id = $1 and template_id = $2
 union all
 select 0, h.at, 'household', h.n || '/' || t.household_limit, '', '', 0, 5 from templates t
-    cross join lateral (select max(k.issued_at) as at, count(*) as n from (select ` + "` + householdOfUser + `" + ` as number) own
+    cross join lateral (select max(k.issued_at) as at, count(*) as n from (select ` + householdOfUser + ` as number) own
         join claim_counts c on c.template_id = t.id and c.household = own.number join coupons k on k.user_id = c.user_id and k.template_id = t.id
         where c.user_id <> $1) h
     where t.id = $2 and t.household_limit > 0 and h.n > 0

@@ -142,6 +142,7 @@ insert into notices (user_id, template_id, day, days, due_at, expires_at, status
 insert into notice_days (day, template_id, planned, sent) values ('2026-12-02', 1, 1, 1);
 insert into claim_signs (template_id, user_id, claim_id, at, network, agent, program, way, passed_at, opened_ms) values (1, 1002, 12, '2026-12-01 12:00Z', 7, 8, false, 1, '2026-12-01 11:55Z', 20000);
 insert into claim_refusals (template_id, code, claims) values (1, 'pass_required', 3);
+insert into door_refusals (template_id, door, code, claims) values (1, 1, 'sold_out', 3);
 insert into review_runs (template_id, shop_number, claims, found, left_out) values (1, 10, 1, 1, 0);
 insert into reviews (template_id, shop_number, rules, facts, coupons) values (1, 10, '{at_once}', '{"claims": 1}', 1), (1, 10, '{shared_phone}', '{"claims": 1}', 1);
 insert into review_coupons (review_id, coupon_id, user_id, appeal, appealed_at) values (65, 65, 1002, 'It was me.', '2026-12-01 13:00Z');

@@ -65,7 +65,7 @@ type StaffNote struct {
 type ReturnWish struct {
 	AcceptMinutes  int    `json:"accept_minutes,omitempty" maximum:"1440" doc:"With waitlist offer: how long an offer can be accepted, 5 to 1440 minutes of the user's waking hours; 30 if left out." example:"30"`
 	UseWithinHours int    `json:"use_within_hours,omitempty" minimum:"0" maximum:"8760" doc:"Within how many hours a coupon must be used. While the drop runs, an unused coupon then returns to the stock, and goes to the waitlist first. 0 = no such limit." example:"24"`
-	RefundTo       string `json:"refund_to,omitempty" enum:"user,stock" default:"user" doc:"Who has a coupon after its order was refunded: its user, or the stock." example:"user"`
+	RefundTo       string `json:"refund_to,omitempty" enum:"holder,stock" default:"holder" doc:"Who has a coupon after its order was refunded: its holder, or the stock." example:"holder"`
 }
 
 // HoldOut is the share of a drop's users who get no message about it.

@@ -82,7 +82,7 @@ func (c Console) Deps() console.Deps {
 	files := &upload.Files{Uploads: stores.Uploads, Tables: c.Tables, Log: c.Shell.Log}
 	// Parts that pages of several subjects show.
 	states := consoledelivery.NewStates(stores.Channels, c.Circuits, channels, c.Complete)
-	sales := coupons.NewSales(coupons.SalesDeps{Templates: u.Templates, Stock: c.Stock, Tallies: stores.CouponTallies, Curves: stores.StockLedgers, Histories: u.Reports, Paces: c.Paces})
+	sales := coupons.NewSales(coupons.SalesDeps{Templates: u.Templates, Stock: c.Stock, Tallies: stores.CouponTallies, Curves: stores.StockLedgers, Histories: u.Reports, Doors: stores.Templates, Paces: c.Paces})
 
 	sh := c.Shell
 	sh.ShopList, sh.Unread, sh.Sessions, sh.Now = shops, c.Alerts.Unread, stores.Sessions, c.Now

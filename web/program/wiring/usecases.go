@@ -113,7 +113,7 @@ func NewUseCases(s Surroundings) (u UseCases) {
 	u.DeadLetters = &delivery.DeadLetters{Store: stores.DeadLetters}
 	u.Messages = &message.Service{Store: stores.Messages}
 	u.Reports = &report.Service{Templates: u.Templates, Reminders: stores.Cockpits, Board: stores.Boards, Stock: s.Stock,
-		Tallies: stores.CouponTallies, Curves: stores.StockLedgers, Forecasts: s.Forecaster, Store: stores.Reports, Money: stores.Reports, Brakes: stores.Reviews, Draws: stores.Draws,
+		Tallies: stores.CouponTallies, Curves: stores.StockLedgers, Forecasts: s.Forecaster, Store: stores.Reports, Money: stores.Reports, Brakes: stores.Reviews, Draws: stores.Draws, Doors: stores.Templates,
 		Signed: report.Links{Links: user.NewLinks(s.LinkSecret)}, Now: s.Now}
 
 	// Audience and campaigns.
@@ -126,7 +126,7 @@ func NewUseCases(s Surroundings) (u UseCases) {
 	u.Budgets = &budget.Service{Store: stores.Budgets, Templates: u.Templates, Campaigns: u.Campaigns}
 
 	// Coupons.
-	u.Coupons = &coupon.Admin{Store: stores.CouponSteps}
+	u.Coupons = &coupon.Admin{Store: stores.CouponSteps, Doors: stores.Doors}
 	u.Grants = &coupon.Grants{Store: stores.Grants, Jobs: u.Jobs, Now: s.Now}
 	u.Codes = &redeemcode.Service{Store: stores.Codes, Keys: s.CodeKeys, Now: s.Now}
 	return u
