@@ -63,11 +63,16 @@ func TestProblems(t *testing.T) {
 		"wrong doors":             {func(f *facts) { f.doors = door.ErrTests }, Doors, Red},
 		"a page that is gone":     {func(f *facts) { f.links[0].Status = 404 }, Links, Red},
 		"a silent page":           {func(f *facts) { f.links[0].Status = 0 }, Links, Amber},
-		"a short budget":          {func(f *facts) { f.t.Stored = template.Draft; f.budgets = []budget.Budget{{Key: budget.Key{Scope: budget.Drop}, Amount: 1000}} }, Budget, Red},
-		"a used budget":           {func(f *facts) { f.budgets = []budget.Budget{{Key: budget.Key{Scope: budget.Shop}, Amount: 1000, Used: 900}} }, Budget, Amber},
-		"another drop":            {func(f *facts) { f.others, f.reserved = 1, 5000 }, Neighbours, Amber},
-		"few processes":           {func(f *facts) { f.wanted = 5 }, Capacity, Amber},
-		"few processes soon":      {func(f *facts) { soon(f); f.wanted = 5 }, Capacity, Red},
+		"a short budget": {func(f *facts) {
+			f.t.Stored = template.Draft
+			f.budgets = []budget.Budget{{Key: budget.Key{Scope: budget.Drop}, Amount: 1000}}
+		}, Budget, Red},
+		"a used budget": {func(f *facts) {
+			f.budgets = []budget.Budget{{Key: budget.Key{Scope: budget.Shop}, Amount: 1000, Used: 900}}
+		}, Budget, Amber},
+		"another drop":       {func(f *facts) { f.others, f.reserved = 1, 5000 }, Neighbours, Amber},
+		"few processes":      {func(f *facts) { f.wanted = 5 }, Capacity, Amber},
+		"few processes soon": {func(f *facts) { soon(f); f.wanted = 5 }, Capacity, Red},
 	} {
 		f := ready()
 		c.change(&f)

@@ -43,7 +43,7 @@ func (p *program) flight(templates *template.Service) *flight.Service {
 // drops makes what worker does for drops.
 func (p *program) drops() (drops.Deps, error) {
 	templates := &template.Service{Store: p.Stores.Templates, Now: app.Clock}
-	d := drops.Deps{Templates: templates, Flight: p.flight(templates),
+	d := drops.Deps{Templates: templates, Flight: p.flight(templates), Rehearsals: p.rehearsals(),
 		Timers: &reminder.Timers{Store: p.Stores.Slots, Queue: p.queue, Now: app.Clock,
 			LeaseFor: 10 * time.Second, WatchEvery: watchEvery, Firings: p.Config.DBConns / firingShare},
 		TimerKeeper: &timer.Keeper{Store: p.Stores.Timers, Queue: p.queue},
