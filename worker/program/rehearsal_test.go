@@ -3,10 +3,12 @@ package program
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,6 +23,7 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
+	"dropbell/worker/commands"
 )
 
 // tapped counts the connections to the providers of all channels.
@@ -158,6 +161,7 @@ func TestARehearsalReachesNobody(t *testing.T) {
 	if n := w.Number(`select count(*) from rehearsal_` + fmt.Sprint(asked.ID) + `.users where email like '%@shop.example' or phone like '+49%' or name <> '' or devices::text like '%000000000001%'`); n != 0 {
 		t.Errorf("%d users of the world have their contacts", n)
 	}
+	rushing(w, env, asked.ID)
 	w.DueNow(drop, 1)
 	deadline := time.Now().Add(localstack.Patience(t))
 	for connections.Load() == 0 {
@@ -175,6 +179,30 @@ func TestARehearsalReachesNobody(t *testing.T) {
 	if n := w.Number(`select count(*) from information_schema.schemata where schema_name like 'rehearsal_%'`); n != 0 {
 		t.Error("the world is still there a day later")
 	}
+}
+
+// rushing lets further customers come to the copy, which is sold out. It is refused above half of the capacity, about another rehearsal, and
+// before the opening of a drop.
+func rushing(w *pgtest.Fixture, env map[string]string, id int64) {
+	w.T.Helper()
+	rush := func(args ...string) (string, error) {
+		var out strings.Builder
+		err := commands.Do(w.T.Context(), append([]string{"rush"}, args...), func(name string) string { return env[name] }, &out)
+		return out.String(), err
+	}
+	if said, err := rush("-rate", "20", "-for", "1s", fmt.Sprint(id)); err != nil || !strings.Contains(said, "20 customers came, 20 a second: 0 got a coupon, 20 were refused, 0 got no answer") {
+		w.T.Errorf("%s %v", said, err)
+	}
+	for _, args := range [][]string{{}, {"-rate", "0", "1"}, {"-rate", "100000000", fmt.Sprint(id)}, {fmt.Sprint(id + 1)}} {
+		if said, err := rush(args...); err == nil {
+			w.T.Errorf("%v: %s", args, said)
+		}
+	}
+	near := w.Published(30 * time.Minute)
+	if _, err := rush(fmt.Sprint(id)); !errors.Is(err, rehearsal.ErrNear) {
+		w.T.Errorf("half an hour before an opening: %v", err)
+	}
+	w.Exec(`update templates set state = 'cancelled' where id = $1`, near.ID)
 }
 
 // A rehearsal that is killed in its middle leaves nothing that counts: its end is stored by another worker, which removes its world,

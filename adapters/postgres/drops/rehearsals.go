@@ -12,6 +12,7 @@ import (
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/rehearsal"
 	"dropbell/domain/staff"
+	"dropbell/domain/user"
 )
 
 // Rehearsals stores rehearsals; see [rehearsal.Store] and [rehearsal.RunStore].
@@ -224,4 +225,26 @@ func (s Rehearsals) Curve(ctx context.Context, shop int64, seconds int) ([]int64
 	}
 	list, err := pgx.CollectRows(rows, pgx.RowTo[int64])
 	return list, pg.Translate(err)
+}
+
+// guestSQL is true for the hundredth of the users who are guests of the dress rehearsal of template $1.
+const guestSQL = `(hashtextextended(id::text, $1) & 1048575) * 100 < 1048576`
+
+// Guests returns the next guests of a dress rehearsal; see [rehearsal.Guests].
+func (s Rehearsals) Guests(ctx context.Context, templateID int64, after user.ID, limit int) ([]user.ID, error) {
+	rows, err := s.Pool.Query(ctx, `select id from users where id > $2 and `+guestSQL+` order by id limit $3`, templateID, after, limit)
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowTo[user.ID])
+	return list, pg.Translate(err)
+}
+
+// Stranger returns a user who is no guest; see [rehearsal.Guests].
+func (s Rehearsals) Stranger(ctx context.Context, templateID int64) (id user.ID, err error) {
+	err = s.Pool.QueryRow(ctx, `select id from users where not (`+guestSQL+`) order by id limit 1`, templateID).Scan(&id)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, nil
+	}
+	return id, pg.Translate(err)
 }

@@ -15,6 +15,7 @@ import (
 	"dropbell/domain/forecast"
 	"dropbell/domain/message"
 	"dropbell/domain/picture"
+	"dropbell/domain/rehearsal"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
@@ -74,11 +75,12 @@ type Deps struct {
 	Earnings   Earnings
 	Budgets    *budget.Service
 	Stock
-	Reminders *reminder.Service
-	Explainer *reminder.Explainer
-	Channels  delivery.Available
-	Doors     *door.Service
-	Flight    *flight.Service
+	Reminders  *reminder.Service
+	Explainer  *reminder.Explainer
+	Channels   delivery.Available
+	Doors      *door.Service
+	Flight     *flight.Service
+	Rehearsals *rehearsal.Service
 	// DoorMembers tells users about their own doors.
 	DoorMembers claim.Members
 	Draws       Draws
@@ -102,6 +104,7 @@ func Routes(pl *pipeline.Pipeline, d Deps) {
 	h.templateRoutes()
 	h.forecastRoute()
 	h.flightRoute()
+	h.rehearsalRoutes()
 	h.capacityRoute()
 	h.moneyRoutes()
 	h.budgetRoutes()

@@ -105,6 +105,7 @@ type Deps struct {
 	Doors        *door.Service
 	Flight       *flight.Service
 	Rehearsals   *rehearsal.Service
+	Dresses      *rehearsal.Dresses
 	Segments     *segment.Service
 	Texts        Texts
 	Approvals    Approvals
@@ -214,6 +215,8 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Get("/templates/{id}/flight", staff.View, h.showFlight),
 		shell.Live(time.Second, shell.Get("/templates/{id}/rehearsal", staff.View, h.showRehearsals)),
 		shell.Post("/templates/{id}/rehearsal", staff.ManageTemplates, h.rehearse),
+		shell.Get("/templates/{id}/dress", staff.ManageTemplates, h.dressForm),
+		shell.Post("/templates/{id}/dress", staff.ManageTemplates, h.dress),
 		shell.Get("/templates/{id}/stock", staff.ManageTemplates, h.stockForm),
 		shell.Post("/templates/{id}/stock", staff.ManageTemplates, h.raiseStock),
 		shell.Report(shell.Get("/templates/{id}/balance", staff.View, h.balance)),

@@ -78,6 +78,7 @@ type UseCases struct {
 	Doors       *door.Service
 	Flight      *flight.Service
 	Rehearsals  *rehearsal.Service
+	Dresses     *rehearsal.Dresses
 	DoorMembers *door.Members
 	Reminders   *reminder.Service
 	Explainer   *reminder.Explainer
@@ -109,6 +110,7 @@ func NewUseCases(s Surroundings) (u UseCases) {
 		Channels: func(context.Context) (delivery.ChannelSet, error) { return s.Channels.Set(), nil }})
 	u.Templates.Flight = u.Flight.Publishable
 	u.Rehearsals = &rehearsal.Service{Store: stores.Rehearsals, Templates: u.Templates, Quiet: s.Quiet, Now: s.Now}
+	u.Dresses = &rehearsal.Dresses{Doors: u.Doors, Guests: stores.Rehearsals, Lists: stores.Segments}
 	u.Draws = &draw.Desk{Store: stores.Draws, Templates: u.Templates}
 	u.DoorMembers = &door.Members{Store: stores.Doors, Now: s.Now}
 	u.Reminders = &reminder.Service{Store: s.Reservations, Templates: s.Lookup, Channels: s.Channels, Doors: u.DoorMembers, Erased: s.Erased, Now: s.Now}
