@@ -97,7 +97,7 @@ func (d *Dresses) invite(ctx context.Context, by staff.Actor, t template.Templat
 		return list, nil, ErrDressUsers
 	}
 	name := fmt.Sprintf("%s #%d", dressName, t.ID)
-	list, err = d.Lists.CreateSegment(ctx, segment.Segment{Name: name, Kind: segment.ByList}, "dress:"+strconv.FormatInt(t.ID, 10), staff.Entry{Actor: by, Action: "segment.create", ObjectKind: "segment", After: map[string]any{"name": name}})
+	list, err = d.Lists.CreateSegment(ctx, segment.Segment{Name: name, Kind: segment.ByList, Rule: segment.Everybody(), CreatedBy: by.Label + " " + by.Name}, "dress:"+strconv.FormatInt(t.ID, 10), staff.Entry{Actor: by, Action: "segment.create", ObjectKind: "segment", After: map[string]any{"name": name}})
 	first = ids[:2]
 	for err == nil && len(ids) > 0 {
 		if _, err = d.Lists.AddMembers(ctx, list.ID, ids); err == nil {

@@ -15,10 +15,11 @@ import (
 // stageQueue runs the tasks of a rehearsal in this process, as many of a channel at once as a worker does. It keeps
 // nothing: a rehearsal ends with its process.
 type stageQueue struct {
-	ctx        context.Context //nolint:containedctx // of the rehearsal, which outlives the calls of Enqueue
 	timers     *reminder.Timers
 	deliveries *delivery.Service
-	places     map[string]chan struct{} // of each channel
+	// run does a task. A task that fails is found again by the sweep, as after the death of a worker.
+	run    func(task.Task)
+	places map[string]chan struct{} // of each channel
 
 	mu      sync.Mutex
 	waiting map[string]*time.Timer // by the ids of tasks
@@ -26,11 +27,13 @@ type stageQueue struct {
 	running sync.WaitGroup
 }
 
+// newStageQueue returns a queue whose tasks end with ctx.
 func newStageQueue(ctx context.Context, atOnce map[string]int) *stageQueue {
-	q := &stageQueue{ctx: ctx, waiting: map[string]*time.Timer{}, places: map[string]chan struct{}{}}
+	q := &stageQueue{waiting: map[string]*time.Timer{}, places: map[string]chan struct{}{}}
 	for _, c := range delivery.AllChannels() {
 		q.places[c.String()] = make(chan struct{}, max(1, atOnce[c.String()]))
 	}
+	q.run = func(t task.Task) { _ = q.do(ctx, t) }
 	return q
 }
 
@@ -81,8 +84,7 @@ func (q *stageQueue) start(t task.Task) {
 	q.running.Add(1)
 	q.mu.Unlock()
 	defer q.running.Done()
-	// A task that fails is found again by the sweep, as after the death of a worker.
-	_ = q.do(q.ctx, t)
+	q.run(t)
 }
 
 func (q *stageQueue) do(ctx context.Context, t task.Task) error {

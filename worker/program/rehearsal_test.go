@@ -219,7 +219,7 @@ func TestAKilledRehearsalLeavesNothing(t *testing.T) {
 	ctx, kill := context.WithCancel(t.Context())
 	died := make(chan struct{})
 	dying := s.runner("dying")
-	dying.Store = deaf{s.Stores.Rehearsals, ctx}
+	dying.Store = deaf{s.Stores.Rehearsals, ctx.Err}
 	go func() { defer close(died); _ = dying.Step(ctx) }()
 	deadline := time.Now().Add(localstack.Patience(t))
 	for w.Number(`select coalesce(max((progress ->> 'fired')::int), 0) from rehearsals`) == 0 {
@@ -259,12 +259,12 @@ func TestAKilledRehearsalLeavesNothing(t *testing.T) {
 // deaf is the store of a process that dies with its context: nothing is stored after it.
 type deaf struct {
 	rehearsal.RunStore
-	life context.Context //nolint:containedctx // of the process
+	died func() error
 }
 
 func (d deaf) End(ctx context.Context, id int64, token string, r *rehearsal.Report, detail string) error {
-	if d.life.Err() != nil {
-		return d.life.Err()
+	if err := d.died(); err != nil {
+		return err
 	}
 	return d.RunStore.End(ctx, id, token, r, detail)
 }

@@ -38,14 +38,51 @@ func (s Rehearsals) MakeWorld(ctx context.Context, url string, id int64) error {
 	if _, err := s.Pool.Exec(ctx, `create schema `+pgx.Identifier{WorldSchema(id)}.Sanitize()); err != nil {
 		return pg.Translate(err)
 	}
+	if err := keepsTo(ctx, WorldURL(url, id), WorldSchema(id)); err != nil {
+		return err
+	}
 	return migrations.Up(ctx, WorldURL(url, id))
+}
+
+// keepsTo returns an error unless sessions at url are in the schema. Behind a pooler that ignores search_path the migrations
+// would otherwise reach the tables of real drops.
+func keepsTo(ctx context.Context, url, schema string) error {
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return pg.Translate(err)
+	}
+	defer conn.Close(ctx)
+	var in string
+	if err := conn.QueryRow(ctx, `select coalesce(current_schema(), '')`).Scan(&in); err != nil {
+		return pg.Translate(err)
+	}
+	if in != schema {
+		return fmt.Errorf("a session of the rehearsal is in the schema %q and not in %s; set DATABASE_SESSION_URL to the address of the server itself", in, schema)
+	}
+	return nil
 }
 
 // DropWorld removes the schema of the rehearsal and everything in it, if it is there.
 func (s Rehearsals) DropWorld(ctx context.Context, id int64) error {
+	for {
+		var tables *string
+		if err := s.Pool.QueryRow(ctx, `select string_agg(format('%I.%I', schemaname, tablename), ', ') from (select schemaname, tablename from pg_tables where schemaname = $1 order by tablename limit $2) t`,
+			WorldSchema(id), droppedAtOnce).Scan(&tables); err != nil {
+			return pg.Translate(err)
+		}
+		if tables == nil {
+			break
+		}
+		if _, err := s.Pool.Exec(ctx, `drop table if exists `+*tables+` cascade`); err != nil {
+			return pg.Translate(err)
+		}
+	}
 	_, err := s.Pool.Exec(ctx, `drop schema if exists `+pgx.Identifier{WorldSchema(id)}.Sanitize()+` cascade`)
 	return pg.Translate(err)
 }
+
+// droppedAtOnce bounds the locks that one statement of DropWorld takes.
+const droppedAtOnce = 20
 
 // Schema returns the schema that the statements of db use.
 func (s Rehearsals) Schema(ctx context.Context) (name string, err error) {

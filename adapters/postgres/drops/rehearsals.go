@@ -173,8 +173,13 @@ func (s Rehearsals) End(ctx context.Context, id int64, token string, report *reh
 
 // Remains returns a rehearsal whose world is to be removed; see [rehearsal.RunStore].
 func (s Rehearsals) Remains(ctx context.Context, kept time.Duration) (id int64, err error) {
-	err = s.Pool.QueryRow(ctx, `select id from rehearsals where removed_at is null and (state = 'failed' or state = 'done' and ended_at < clock_timestamp() - $1::interval)
-		order by ended_at limit 1`, kept).Scan(&id)
+	err = s.Pool.QueryRow(ctx, `
+		-- a rehearsal that has ended, or the schema of one whose row is gone, as after a move of its shop
+		(select id from rehearsals where removed_at is null and (state = 'failed' or state = 'done' and ended_at < clock_timestamp() - $1::interval) order by ended_at limit 1)
+		union all
+		(select n.id from (select substring(nspname from '^rehearsal_([0-9]{1,18})$')::bigint as id from pg_namespace where nspname ~ '^rehearsal_[0-9]{1,18}$') n
+			where not exists (select from rehearsals r where r.id = n.id and r.removed_at is null) limit 1)
+		limit 1`, kept).Scan(&id)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return 0, nil
 	}
