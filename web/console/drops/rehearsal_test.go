@@ -19,7 +19,7 @@ func TestRehearsalOfADrop(t *testing.T) {
 	page := shell.TemplateURL(drop.ID)
 	b := g.As(staff.Marketer)
 	b.Get(page).Is(200).Has(page + "/rehearsal")
-	b.Get(page+"/rehearsal").Is(200).Has("Rehearse now", "Nothing is sent to anybody")
+	b.Get(page+"/rehearsal").Is(200).Has("Rehearse now", "No customer gets a message")
 	b.Post(page+"/rehearsal", nil).To(page + "/rehearsal")
 	b.Get(page+"/rehearsal").Is(200).Has("The rehearsal runs", "Customers are copied").HasNot("Rehearse now")
 	b.Post(page+"/rehearsal", nil).Is(409).Has("Another rehearsal runs")
