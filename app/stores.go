@@ -60,6 +60,7 @@ type Stores struct {
 	Live          dropsdb.Live
 	Models        dropsdb.Models
 	Openings      dropsdb.Openings
+	Rehearsals    dropsdb.Rehearsals
 	Reports       dropsdb.Reports
 	Series        dropsdb.Series
 	Setups        dropsdb.Setups
@@ -109,7 +110,7 @@ func NewStores(db *postgres.DB) Stores {
 
 		Announcements: announcements, Boards: dropsdb.NewBoards(db), Budgets: dropsdb.NewBudgets(db), Cockpits: dropsdb.NewCockpits(db),
 		Counters: dropsdb.NewCounters(db), Draws: dropsdb.NewDraws(db), Exports: exports, Flights: dropsdb.NewFlights(db), Forecasts: dropsdb.NewForecasts(db), Live: dropsdb.NewLive(db), Models: dropsdb.NewModels(db),
-		Openings: dropsdb.NewOpenings(db), Reports: dropsdb.NewReports(db), Series: dropsdb.NewSeries(db), Setups: dropsdb.NewSetups(db),
+		Openings: dropsdb.NewOpenings(db), Rehearsals: dropsdb.NewRehearsals(db), Reports: dropsdb.NewReports(db), Series: dropsdb.NewSeries(db), Setups: dropsdb.NewSetups(db),
 		Slots: slots, Templates: dropsdb.NewTemplates(db),
 
 		Messages: messagesdb.NewMessages(db), PictureFiles: messagesdb.NewPictureFiles(db), Pictures: messagesdb.NewPictures(db),

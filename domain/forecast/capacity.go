@@ -30,6 +30,9 @@ const (
 	mostExpected = float64(math.MaxInt64 / 1024) // bounds a product with a factor of the caller
 )
 
+// ClaimsPerSecond returns about how many claims a second the cores of one machine answer.
+func ClaimsPerSecond(cores int) float64 { return float64(cores) / claimCost.Seconds() }
+
 // CapacityAhead is how long before a load its processes are wanted. Starting a process takes less;
 // a new machine of a cluster takes most of it.
 const CapacityAhead = 15 * time.Minute

@@ -5,6 +5,7 @@ import (
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/flight"
+	"dropbell/domain/rehearsal"
 	droppages "dropbell/views/pages/drops"
 )
 
@@ -20,7 +21,14 @@ func flightPages() []Story {
 		{Point: flight.Links, Level: flight.Amber, Found: "a link does not answer: https://shop.example/moon", Do: "open the address in a browser: this server may not be allowed to reach it"}}}
 	ready := check
 	ready.Findings, ready.Lanes = check.Findings[:1], nil
+	done := rehearsal.Rehearsal{ID: 129, TemplateID: 1, State: rehearsal.Done, EndedAt: ptr(Now().Add(-time.Hour)), SharePermille: 100, Report: &rehearsal.Report{Users: 500, SharePermille: 100, Reminders: 6000, Sent: 5900, Dead: 100,
+		LateP50: 150, LateP99: 900, Wave: 64_000, Forecast: 61_000, Claims: 5000, Rate: 700, Issued: 100, Stock: 100, ClaimP50: 3, ClaimP99: 60, Bottleneck: rehearsal.NoBottleneck}}
+	running := rehearsal.Rehearsal{ID: 193, TemplateID: 1, State: rehearsal.Running, OpensAt: ptr(Now().Add(time.Minute)), Progress: rehearsal.Progress{Step: rehearsal.Reminding, Fired: 3, Sent: 2100, Due: 6000}}
+	failed := rehearsal.Rehearsal{ID: 65, TemplateID: 1, State: rehearsal.Failed, Detail: "the worker was stopped"}
 	return []Story{
+		{Name: "rehearsal/first", Page: droppages.Rehearsals{Template: t}.Page()},
+		{Name: "rehearsal/running", Page: droppages.Rehearsals{Template: t, List: []rehearsal.Rehearsal{running, done}}.Page()},
+		{Name: "rehearsal/done", Page: droppages.Rehearsals{Template: t, List: []rehearsal.Rehearsal{done, failed}, Evening: rehearsal.Evening{Wave: 66_000}}.Page()},
 		{Name: "flight/red", Page: droppages.Flight{Template: t, Check: check}.Page()},
 		{Name: "flight/green", Page: droppages.Flight{Template: t, Check: ready}.Page()},
 	}

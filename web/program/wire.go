@@ -196,7 +196,7 @@ func (p *program) wireUseCases() error {
 		Reservations: p.reservations, Texts: texts, Tables: p.tables(), Channels: &p.channels, Lock: redis.NewLock(p.Redis),
 		Inbox:       p.newInbox(texts),
 		QuietCounts: (&lookup.WaitingCounts{Count: p.Stores.Campaigns.Waiting}).Of, Stock: p.accounts, CodeKeys: codeKeys, Forecaster: p.Forecaster(),
-		LinkSecret: p.Config.LinkSecret, Erased: p.Erased.Has, Draws: p.drawKeys.Check(), LocalPush: p.Config.PushPrivate, Links: p.linkCaller(),
+		LinkSecret: p.Config.LinkSecret, Erased: p.Erased.Has, Draws: p.drawKeys.Check(), LocalPush: p.Config.PushPrivate, Links: p.linkCaller(), Quiet: p.Config.RehearsalQuiet,
 		DropPage: p.dropLinks().Page(p.Config.PublicURL)}
 	p.useCases = wiring.NewUseCases(p.surroundings)
 

@@ -54,7 +54,7 @@ func (p *program) drops() (drops.Deps, error) {
 	checks := p.flight(doors)
 	templates.Ready, templates.Flight = doors.Ready, checks.Publishable
 	d := drops.Deps{Templates: templates, Flight: checks,
-		Series: &series.Keeper{Store: p.Stores.Series, Templates: templates}, SeriesRows: p.Stores.Series,
+		Series: &series.Keeper{Store: p.Stores.Series, Templates: templates}, SeriesRows: p.Stores.Series, Rehearsals: p.rehearsals(),
 		Timers: &reminder.Timers{Store: p.Stores.Slots, Queue: p.queue, Now: app.Clock,
 			LeaseFor: 10 * time.Second, WatchEvery: watchEvery, Firings: p.Config.DBConns / firingShare},
 		TimerKeeper: &timer.Keeper{Store: p.Stores.Timers, Queue: p.queue},

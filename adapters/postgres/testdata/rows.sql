@@ -209,6 +209,7 @@ insert into inbox_history default values;
 insert into housekeeping_steps (step, position, ran_at, ended_at, took_ms) values ('batches', 0, '2026-12-02 12:00Z', '2026-12-02 12:00Z', 3);
 insert into drop_archives (template_id, booked, reminded, opened, claimed, used, others, partial, growth) values (65, 2, 1, 1, 1, 0, 0, false, '[[1796040000, 2]]');
 insert into flight_checks (template_id, version, checked_at, red, findings) values (65, 1, '2026-11-20 10:00Z', 1, '[{"point":"links","level":"red","found":"a link answers with HTTP 404: https://shop.example/","do":"publish the page"}]');
+insert into rehearsals (id, template_id, shop_number, state, share_permille, asked_by, opens_at, ended_at, report) values (129, 65, 10, 'done', 100, 'staff:1 Ada', '2026-11-20 10:03Z', '2026-11-20 10:04Z', '{"users": 5, "bottleneck": "none"}');
 insert into exports (template_id, due_at, final, exported_at, rows, bytes) values (65, '2026-12-03 19:00Z', true, '2026-12-02 19:00Z', 5, 900);
 
 -- moves of shops: shop 900 has left

@@ -15,6 +15,7 @@ import (
 	"dropbell/domain/forecast"
 	"dropbell/domain/message"
 	"dropbell/domain/picture"
+	"dropbell/domain/rehearsal"
 	"dropbell/domain/reminder"
 	"dropbell/domain/series"
 	"dropbell/domain/staff"
@@ -75,13 +76,14 @@ type Deps struct {
 	Earnings   Earnings
 	Budgets    *budget.Service
 	Stock
-	Reminders *reminder.Service
+	Reminders  *reminder.Service
 	// Standing are the standing reservations of series.
 	Standing  *series.Reservations
-	Explainer *reminder.Explainer
-	Channels  delivery.Available
-	Doors     *door.Service
-	Flight    *flight.Service
+	Explainer  *reminder.Explainer
+	Channels   delivery.Available
+	Doors      *door.Service
+	Flight     *flight.Service
+	Rehearsals *rehearsal.Service
 	// DoorMembers tells users about their own doors.
 	DoorMembers claim.Members
 	Draws       Draws
@@ -106,6 +108,7 @@ func Routes(pl *pipeline.Pipeline, d Deps) {
 	h.templateRoutes()
 	h.forecastRoute()
 	h.flightRoute()
+	h.rehearsalRoutes()
 	h.capacityRoute()
 	h.moneyRoutes()
 	h.budgetRoutes()

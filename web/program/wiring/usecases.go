@@ -23,6 +23,7 @@ import (
 	"dropbell/domain/job"
 	"dropbell/domain/message"
 	"dropbell/domain/redeemcode"
+	"dropbell/domain/rehearsal"
 	"dropbell/domain/reminder"
 	"dropbell/domain/report"
 	"dropbell/domain/review"
@@ -53,6 +54,8 @@ type Surroundings struct {
 	Forecaster  *forecast.Forecaster
 	// Links calls the links of messages; nil = flight checks call none.
 	Links flight.Caller
+	// Quiet is [rehearsal.Service.Quiet].
+	Quiet time.Duration
 	// LinkSecret signs the links to reports.
 	LinkSecret string
 	// NoPasses says that no passes can be issued; see [template.Service.NoPasses].
@@ -74,6 +77,8 @@ type UseCases struct {
 	Templates   *template.Service
 	Doors       *door.Service
 	Flight      *flight.Service
+	Rehearsals  *rehearsal.Service
+	Dresses     *rehearsal.Dresses
 	DoorMembers *door.Members
 	Reminders   *reminder.Service
 	Explainer   *reminder.Explainer
@@ -104,6 +109,8 @@ func NewUseCases(s Surroundings) (u UseCases) {
 	u.Flight = app.NewFlight(stores, app.Flight{Doors: u.Doors, Forecaster: s.Forecaster, Texts: s.Texts, Links: s.Links, Now: s.Now,
 		Channels: func(context.Context) (delivery.ChannelSet, error) { return s.Channels.Set(), nil }})
 	u.Templates.Flight = u.Flight.Publishable
+	u.Rehearsals = &rehearsal.Service{Store: stores.Rehearsals, Templates: u.Templates, Quiet: s.Quiet, Now: s.Now}
+	u.Dresses = &rehearsal.Dresses{Doors: u.Doors, Guests: stores.Rehearsals, Lists: stores.Segments}
 	u.Draws = &draw.Desk{Store: stores.Draws, Templates: u.Templates}
 	u.DoorMembers = &door.Members{Store: stores.Doors, Now: s.Now}
 	u.Reminders = &reminder.Service{Store: s.Reservations, Templates: s.Lookup, Channels: s.Channels, Doors: u.DoorMembers, Erased: s.Erased, Now: s.Now}

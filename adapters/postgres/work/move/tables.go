@@ -78,7 +78,7 @@ var acting = []table{
 }
 
 // unneeded are rows that the other database makes anew, or has no use for.
-var unneeded = []table{{"stock_counts", ofDrop}, {"flight_checks", ofDrop}, {"providers", ofShop + ` and t.deleted_at is not null`}, {"deleted_drafts", ofShop + ` and ` + ofSegment}}
+var unneeded = []table{{"stock_counts", ofDrop}, {"flight_checks", ofDrop}, {"rehearsals", ofShop}, {"providers", ofShop + ` and t.deleted_at is not null`}, {"deleted_drafts", ofShop + ` and ` + ofSegment}}
 
 // staying are the tables whose rows stay: those of the installation and its staff, its audit log,
 // those that only their own database reads, and records of calls of providers. users, inbox_reads,
