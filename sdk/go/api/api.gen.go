@@ -1996,6 +1996,7 @@ const (
 	StepKindEntered         StepKind = "entered"
 	StepKindExpected        StepKind = "expected"
 	StepKindFired           StepKind = "fired"
+	StepKindHousehold       StepKind = "household"
 	StepKindLapsed          StepKind = "lapsed"
 	StepKindLeftWaitlist    StepKind = "left_waitlist"
 	StepKindNoDoor          StepKind = "no_door"
@@ -2059,6 +2060,8 @@ func (e StepKind) Valid() bool {
 	case StepKindExpected:
 		return true
 	case StepKindFired:
+		return true
+	case StepKindHousehold:
 		return true
 	case StepKindLapsed:
 		return true
@@ -2359,16 +2362,16 @@ func (e TemplateRefundRule) Valid() bool {
 
 // Defines values for TemplateRefundTo.
 const (
-	TemplateRefundToStock TemplateRefundTo = "stock"
-	TemplateRefundToUser  TemplateRefundTo = "user"
+	TemplateRefundToHolder TemplateRefundTo = "holder"
+	TemplateRefundToStock  TemplateRefundTo = "stock"
 )
 
 // Valid indicates whether the value is a known member of the TemplateRefundTo enum.
 func (e TemplateRefundTo) Valid() bool {
 	switch e {
-	case TemplateRefundToStock:
+	case TemplateRefundToHolder:
 		return true
-	case TemplateRefundToUser:
+	case TemplateRefundToStock:
 		return true
 	default:
 		return false
@@ -2590,16 +2593,16 @@ func (e TemplatePatchRefundRule) Valid() bool {
 
 // Defines values for TemplatePatchRefundTo.
 const (
-	TemplatePatchRefundToStock TemplatePatchRefundTo = "stock"
-	TemplatePatchRefundToUser  TemplatePatchRefundTo = "user"
+	TemplatePatchRefundToHolder TemplatePatchRefundTo = "holder"
+	TemplatePatchRefundToStock  TemplatePatchRefundTo = "stock"
 )
 
 // Valid indicates whether the value is a known member of the TemplatePatchRefundTo enum.
 func (e TemplatePatchRefundTo) Valid() bool {
 	switch e {
-	case TemplatePatchRefundToStock:
+	case TemplatePatchRefundToHolder:
 		return true
-	case TemplatePatchRefundToUser:
+	case TemplatePatchRefundToStock:
 		return true
 	default:
 		return false
@@ -2788,16 +2791,16 @@ func (e TemplateWishRefundRule) Valid() bool {
 
 // Defines values for TemplateWishRefundTo.
 const (
-	TemplateWishRefundToStock TemplateWishRefundTo = "stock"
-	TemplateWishRefundToUser  TemplateWishRefundTo = "user"
+	TemplateWishRefundToHolder TemplateWishRefundTo = "holder"
+	TemplateWishRefundToStock  TemplateWishRefundTo = "stock"
 )
 
 // Valid indicates whether the value is a known member of the TemplateWishRefundTo enum.
 func (e TemplateWishRefundTo) Valid() bool {
 	switch e {
-	case TemplateWishRefundToStock:
+	case TemplateWishRefundToHolder:
 		return true
-	case TemplateWishRefundToUser:
+	case TemplateWishRefundToStock:
 		return true
 	default:
 		return false
@@ -5469,6 +5472,9 @@ type Door struct {
 	// OpensAt Examples: 2027-01-01T11:00:00Z
 	OpensAt time.Time `json:"opens_at"`
 
+	// Refused Refused claims of its users, the most frequent refusal first. A refused claim that is repeated counts again.
+	Refused []DoorRefusal `json:"refused"`
+
 	// SegmentId The segment or list.
 	//
 	// Examples: 3
@@ -5510,8 +5516,22 @@ type DoorWho string
 
 // DoorPlan defines model for DoorPlan.
 type DoorPlan struct {
-	Doors []Door     `json:"doors"`
-	Tests []DoorTest `json:"tests"`
+	Doors []Door `json:"doors"`
+
+	// Refused Refused claims of users without a door, or whose door was not known.
+	Refused []DoorRefusal `json:"refused"`
+	Tests   []DoorTest    `json:"tests"`
+}
+
+// DoorRefusal defines model for DoorRefusal.
+type DoorRefusal struct {
+	// Claims Examples: 1204
+	Claims int64 `json:"claims"`
+
+	// Code The code of the refusal.
+	//
+	// Examples: sold_out
+	Code string `json:"code"`
 }
 
 // DoorSize defines model for DoorSize.
@@ -5970,6 +5990,11 @@ type Drop struct {
 	// Examples: true
 	Doors *bool `json:"doors,omitempty"`
 
+	// HouseholdLimit How many coupons the users of one household can get together; absent = no limit.
+	//
+	// Examples: 2
+	HouseholdLimit *int64 `json:"household_limit,omitempty"`
+
 	// Id Examples: 1
 	Id string `json:"id"`
 
@@ -6184,15 +6209,20 @@ type EstimateWish struct {
 
 // Fairness defines model for Fairness.
 type Fairness struct {
-	// Entries Claims that got a coupon.
+	// Entries Entries of the draw; of a drop without one the claims that got a coupon.
 	//
 	// Examples: 20000
 	Entries *int64 `json:"entries,omitempty"`
 
+	// Filled Users of the waitlist who got a coupon.
+	//
+	// Examples: 120
+	Filled *int64 `json:"filled,omitempty"`
+
 	// Over False until the drop is over or sold out; the figures are absent before.
 	Over bool `json:"over"`
 
-	// Refused Claims that did not: without a pass, too late, or beyond the limit per user.
+	// Refused Claims that did not get one, such as without a pass, too late, or beyond the limit per user; counted for drops that are protected or have doors.
 	//
 	// Examples: 84000
 	Refused *int64 `json:"refused,omitempty"`
@@ -8004,7 +8034,7 @@ type Step struct {
 	// From The opening before a move.
 	From *time.Time `json:"from,omitempty"`
 
-	// Kind door is the opening of the user's door, with its name as reason; a user with no_door belongs to none. entered, struck and drawn are steps of an entry in a draw; waiting has as reason roughly how many users are before one who still waits (under_10, under_100, under_1000, more); drawn has the reason won or lost, and score / cutoff as detail; entered has the door as reason and the weight as detail.
+	// Kind door is the opening of the user's door, with its name as reason; a user with no_door belongs to none; household: other users of the household have coupons, as many as the reason says, such as 2/2. entered, struck and drawn are steps of an entry in a draw; waiting has as reason roughly how many users are before one who still waits (under_10, under_100, under_1000, more); drawn has the reason won or lost, and score / cutoff as detail; entered has the door as reason and the weight as detail.
 	Kind StepKind `json:"kind"`
 
 	// Message The kind of message; notice: before a coupon expires; waitlist: of a coupon that the waitlist gave; offer: of a coupon that it offers; won and lost: of the result of a draw.
@@ -8034,7 +8064,7 @@ type Step struct {
 	To *time.Time `json:"to,omitempty"`
 }
 
-// StepKind door is the opening of the user's door, with its name as reason; a user with no_door belongs to none. entered, struck and drawn are steps of an entry in a draw; waiting has as reason roughly how many users are before one who still waits (under_10, under_100, under_1000, more); drawn has the reason won or lost, and score / cutoff as detail; entered has the door as reason and the weight as detail.
+// StepKind door is the opening of the user's door, with its name as reason; a user with no_door belongs to none; household: other users of the household have coupons, as many as the reason says, such as 2/2. entered, struck and drawn are steps of an entry in a draw; waiting has as reason roughly how many users are before one who still waits (under_10, under_100, under_1000, more); drawn has the reason won or lost, and score / cutoff as detail; entered has the door as reason and the weight as detail.
 type StepKind string
 
 // StepMessage The kind of message; notice: before a coupon expires; waitlist: of a coupon that the waitlist gave; offer: of a coupon that it offers; won and lost: of the result of a draw.
@@ -8301,6 +8331,9 @@ type Template struct {
 	// Examples: 10
 	HoldOutPercent *int64 `json:"hold_out_percent,omitempty"`
 
+	// HouseholdLimit Examples: 0
+	HouseholdLimit *int64 `json:"household_limit,omitempty"`
+
 	// Id Examples: 1
 	Id string `json:"id"`
 
@@ -8364,9 +8397,9 @@ type Template struct {
 	// Examples: keep
 	RefundRule *TemplateRefundRule `json:"refund_rule,omitempty"`
 
-	// RefundTo Who has a coupon after its order was refunded: its user, or the stock. user if left out.
+	// RefundTo Who has a coupon after its order was refunded: its holder, or the stock. holder if left out.
 	//
-	// Examples: user
+	// Examples: holder
 	RefundTo *TemplateRefundTo `json:"refund_to,omitempty"`
 
 	// ShopName Examples: Shop 10
@@ -8454,9 +8487,9 @@ type TemplateProtection string
 // Examples: keep
 type TemplateRefundRule string
 
-// TemplateRefundTo Who has a coupon after its order was refunded: its user, or the stock. user if left out.
+// TemplateRefundTo Who has a coupon after its order was refunded: its holder, or the stock. holder if left out.
 //
-// Examples: user
+// Examples: holder
 type TemplateRefundTo string
 
 // TemplateState Examples: draft
@@ -8489,6 +8522,7 @@ type TemplatePatch struct {
 	DrawSource     *TemplatePatchDrawSource `json:"draw_source,omitempty"`
 	EntryMinutes   *int64                   `json:"entry_minutes,omitempty"`
 	HoldOutPercent *int64                   `json:"hold_out_percent,omitempty"`
+	HouseholdLimit *int64                   `json:"household_limit,omitempty"`
 	Kind           *TemplatePatchKind       `json:"kind,omitempty"`
 	MaxOff         *int64                   `json:"max_off,omitempty"`
 	MaxPerOrder    *int64                   `json:"max_per_order,omitempty"`
@@ -8619,6 +8653,11 @@ type TemplateWish struct {
 	// Examples: 10
 	HoldOutPercent *int64 `json:"hold_out_percent,omitempty"`
 
+	// HouseholdLimit How many of them the users of one household can get together; 0 = no limit. Fixed once the drop is published.
+	//
+	// Examples: 0
+	HouseholdLimit *int64 `json:"household_limit,omitempty"`
+
 	// Kind Examples: amount_off
 	Kind TemplateWishKind `json:"kind"`
 
@@ -8686,9 +8725,9 @@ type TemplateWish struct {
 	// Examples: keep
 	RefundRule *TemplateWishRefundRule `json:"refund_rule,omitempty"`
 
-	// RefundTo Who has a coupon after its order was refunded: its user, or the stock. user if left out.
+	// RefundTo Who has a coupon after its order was refunded: its holder, or the stock. holder if left out.
 	//
-	// Examples: user
+	// Examples: holder
 	RefundTo *TemplateWishRefundTo `json:"refund_to,omitempty"`
 
 	// ShopNumber Examples: 10
@@ -8763,9 +8802,9 @@ type TemplateWishProtection string
 // Examples: keep
 type TemplateWishRefundRule string
 
-// TemplateWishRefundTo Who has a coupon after its order was refunded: its user, or the stock. user if left out.
+// TemplateWishRefundTo Who has a coupon after its order was refunded: its holder, or the stock. holder if left out.
 //
-// Examples: user
+// Examples: holder
 type TemplateWishRefundTo string
 
 // TemplateWishTarget The purchases that the coupon is valid for. shop if left out.
@@ -8919,7 +8958,7 @@ type Wait struct {
 	// Examples: 1
 	Lapses *int64 `json:"lapses,omitempty"`
 
-	// Reason Why the user was skipped: limit_reached, taken_back (a coupon of the drop was taken from the user), struck (the user's entry of the draw was), user_erased, or ended.
+	// Reason Why the user was skipped: limit_reached, household_limit, taken_back (a coupon of the drop was taken from the user), struck (the user's entry of the draw was), user_erased, or ended.
 	//
 	// Examples: ended
 	Reason *string `json:"reason,omitempty"`
