@@ -18,6 +18,9 @@ const (
 	wordDry       = "dry"
 	wordLimit     = "limit"
 	wordDryLimit  = "drylimit"
+	// wordHousehold and wordDryHousehold are wordLimit and wordDryLimit of a household.
+	wordHousehold    = "household"
+	wordDryHousehold = "dryhousehold"
 	// wordAsk says of a claim that the shard is being filled and does not know its user.
 	wordAsk     = "ask"
 	wordMissing = "missing"

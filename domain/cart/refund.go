@@ -8,6 +8,7 @@ import (
 	"dropbell/domain/coupon"
 	"dropbell/domain/fault"
 	"dropbell/domain/money"
+	"dropbell/domain/template"
 )
 
 // A ReturnedLine is the quantity of a line that comes back.
@@ -22,19 +23,9 @@ type Return struct {
 	ID string
 	// Lines are the lines that come back; none = all that is left of the order.
 	Lines []ReturnedLine
-	// To says who gets a coupon whose last line comes back.
-	To RefundTo
+	// To says who gets a coupon whose last line comes back. Empty and the holder mean what the coupon's drop says.
+	To template.RefundTo
 }
-
-// RefundTo is who gets a coupon whose last line comes back; empty = [ToHolder].
-type RefundTo string
-
-// The receivers. With ToNobody the coupon stays used.
-const (
-	ToHolder RefundTo = "holder"
-	ToStock  RefundTo = "stock"
-	ToNobody RefundTo = "nobody"
-)
 
 // wholeID names the refund of all that is left.
 const wholeID = "all"
@@ -108,9 +99,9 @@ func (r Return) refund(by string, s Stored) Decision {
 	uses := o.effective(s.Coupons)
 	requests, back := map[int64]coupon.Request{}, []int64{}
 	for _, u := range uses {
-		if r.To != ToNobody && !u.all(*o, o.Returned) && u.all(*o, after) {
+		if r.To != template.RefundToNobody && !u.all(*o, o.Returned) && u.all(*o, after) {
 			requests[u.Coupon] = coupon.Together(coupon.StepRefund, u.Coupon, by, o.ID, 0)
-			if r.To == ToStock {
+			if r.To == template.RefundToStock {
 				requests[u.Coupon] = coupon.RefundToStock(u.Coupon, by, o.ID, 0)
 			}
 			back = append(back, u.Coupon)

@@ -9,12 +9,14 @@ import (
 	"dropbell/domain/claim"
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/coupon"
+	"dropbell/domain/door"
 	"dropbell/domain/draw"
 	"dropbell/domain/fault"
 	"dropbell/domain/forecast"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
+	"dropbell/domain/waitlist"
 )
 
 // Compared is the number of earlier drops with which a report compares a drop.
@@ -53,6 +55,8 @@ type Tallies interface {
 // Curves returns how a drop sold.
 type Curves interface {
 	Curve(ctx context.Context, templateID int64, points int) (claim.Curve, error)
+	// Waits returns the counters of the drop's waitlist.
+	Waits(ctx context.Context, templateID int64) (waitlist.Sheet, error)
 }
 
 // Forecasts compares the forecasts of drops with the actual numbers.
@@ -95,7 +99,9 @@ type Service struct {
 	// Brakes is asked about protected drops.
 	Brakes Brakes
 	// Draws is asked about drops whose coupons are drawn.
-	Draws  draw.Fairer
+	Draws draw.Fairer
+	// Doors is asked about drops with doors.
+	Doors  door.Counter
 	Signed Links
 	Now    func() time.Time
 }
@@ -137,6 +143,14 @@ func (s *Service) Report(ctx context.Context, by staff.Actor, templateID int64) 
 		return r, err
 	}
 	if r.Draw, err = s.fairness(ctx, t); err != nil {
+		return r, err
+	}
+	if t.Waits() {
+		if r.Wait, err = s.Curves.Waits(ctx, t.ID); err != nil {
+			return r, err
+		}
+	}
+	if r.Refused, err = s.RefusedOf(ctx, t); err != nil {
 		return r, err
 	}
 	if r.Brakes, err = s.brakes(ctx, t); err != nil {

@@ -123,7 +123,7 @@ func composed() map[string]bool {
 		delivery.ReasonRefused, delivery.ReasonProvider, delivery.ReasonThrottled, delivery.ReasonNoSender, delivery.ReasonOperator, delivery.ReasonChannelPaused,
 		delivery.ReasonQuietHours, delivery.ReasonFrequencyCap, delivery.ReasonUserDeleted, delivery.ReasonCampaignEnded, delivery.ReasonCampaignCancel, delivery.ReasonCouponGone)
 	for _, f := range []string{"kind.amount_off", "kind.threshold_off", "kind.percent_off", "target.shop", "target.product", "validity.hours", "validity.until",
-		"obtain.claim", "obtain.code", "refund_rule.keep", "refund_rule.recompute", "claim_mode.durable", "claim_mode.gate", "refund_to.user", "refund_to.stock",
+		"obtain.claim", "obtain.code", "refund_rule.keep", "refund_rule.recompute", "claim_mode.durable", "claim_mode.gate", "refund_to.holder", "refund_to.stock",
 		"opening_mode.first_come", "opening_mode.shuffled", "opening_mode.draw", "draw_source.best", "draw_source.drand", "draw_source.public", "draw_source.commit", "draw_source.local"} {
 		add("%s", f)
 		add("%s.help", f)

@@ -7,6 +7,8 @@ package ui
 
 import (
 	"context"
+	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -93,6 +95,14 @@ func N(ctx context.Context, key string, n int64, args ...any) string {
 
 // Num writes a number in the viewer's language.
 func Num(ctx context.Context, n int64) string { return From(ctx).Locale.Number(n) }
+
+// Ratio formats f for readers: with a tenth below 100 unless it is whole, and as a whole number from there.
+func Ratio(ctx context.Context, f float64) string {
+	if text := fmt.Sprintf("%.1f", f); f < 100 && !strings.HasSuffix(text, ".0") {
+		return text
+	}
+	return Num(ctx, int64(math.Round(f)))
+}
 
 // May reports whether the viewer may do p for the shop; see [staff.Actor.May].
 func May(ctx context.Context, p staff.Permission, shop int64) bool {

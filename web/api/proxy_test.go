@@ -262,7 +262,7 @@ func (p *proxy) tests(t *testing.T) {
 	}{
 		{"Codes", testCodes}, {"CodeRefusals", testCodeRefusals}, {"AdminCoupons", testAdminCoupons}, {"Grants", testGrants},
 		{"GrantIsAppliedAfterItsDryRun", testGrantIsAppliedAfterItsDryRun}, {"ChangeTemplate", testChangeTemplate},
-		{"Transitions", testTransitions}, {"ListTemplates", testListTemplates}, {"BoardAndBalance", testBoardAndBalance}, {"Forecast", testForecast}, {"Capacity", testCapacity}, {"Money", testMoney}, {"Budgets", testBudgets}, {"Doors", testDoors}, {"Draw", testDraw}, {"DrawFigures", testDrawFigures}, {"DrawWithDoorsPassesAndOffers", testDrawWithDoorsPassesAndOffers}, {"AccessCodes", testAccessCodes},
+		{"Transitions", testTransitions}, {"ListTemplates", testListTemplates}, {"BoardAndBalance", testBoardAndBalance}, {"Forecast", testForecast}, {"Flight", testFlight}, {"Rehearsals", testRehearsals}, {"Capacity", testCapacity}, {"Money", testMoney}, {"Budgets", testBudgets}, {"Doors", testDoors}, {"Draw", testDraw}, {"DrawFigures", testDrawFigures}, {"DrawWithDoorsPassesAndOffers", testDrawWithDoorsPassesAndOffers}, {"AccessCodes", testAccessCodes},
 		{"Shops", testShops}, {"CampaignResults", testCampaignResults}, {"CampaignRecipientsAsFile", testCampaignRecipientsAsFile},
 		{"CampaignTellsWhoSleeps", testCampaignTellsWhoSleeps}, {"CreateAndChangeCampaign", testCreateAndChangeCampaign},
 		{"ListCampaigns", testListCampaigns}, {"CampaignFromDraftToInbox", testCampaignFromDraftToInbox}, {"TestSend", testTestSend},

@@ -171,6 +171,8 @@ var ofUser = []string{
 	`update door_codes set user_id = null where user_id = $1`, // the code stays used
 	// The signs of claims of the last 30 days. The figures of reviews stay.
 	`delete from claim_signs s using (select distinct template_id from coupons where user_id = $1) c where s.template_id = c.template_id and s.user_id = $1`,
+	`update claim_counts n set household = null from (select distinct template_id from coupons where user_id = $1) c
+	where n.template_id = c.template_id and n.user_id = $1 and n.household is not null`,
 	`update review_coupons set appeal = '' where user_id = $1 and appeal <> ''`,
 	`delete from checked_rows where user_id = $1`,
 	`update orders set user_id = null where user_id = $1`,

@@ -18,6 +18,7 @@ import (
 	"dropbell/domain/cart"
 	"dropbell/domain/coupon"
 	"dropbell/domain/money"
+	"dropbell/domain/template"
 )
 
 // ordering has coupons of one drop of which an order can use five.
@@ -125,7 +126,7 @@ func TestRefundToStock(t *testing.T) {
 	}
 	issued := o.Number(`select issued from templates where id = $1`, o.drop.ID)
 	for range 2 {
-		back, err := o.orders.Refund(t.Context(), "", 7, "A-1", cart.Return{To: cart.ToStock})
+		back, err := o.orders.Refund(t.Context(), "", 7, "A-1", cart.Return{To: template.RefundToStock})
 		if err != nil || back.Coupons[a].State != coupon.Revoked || !back.Coupons[b].Returned || back.Order.State != cart.Refunded {
 			t.Fatalf("%+v, %v", back, err)
 		}
@@ -133,7 +134,7 @@ func TestRefundToStock(t *testing.T) {
 	if n := o.Number(`select issued from templates where id = $1 and returned = 2`, o.drop.ID); n != issued-2 {
 		t.Errorf("%d of %d coupons are issued", n, issued)
 	}
-	lost, err := o.orders.Refund(t.Context(), "", 7, "A-2", cart.Return{To: cart.ToNobody})
+	lost, err := o.orders.Refund(t.Context(), "", 7, "A-2", cart.Return{To: template.RefundToNobody})
 	if err != nil || lost.Coupons[c].State != coupon.Used || len(lost.Refund.Coupons) != 0 || lost.Order.State != cart.Refunded {
 		t.Errorf("%+v, %v", lost, err)
 	}

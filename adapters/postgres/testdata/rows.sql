@@ -142,6 +142,7 @@ insert into notices (user_id, template_id, day, days, due_at, expires_at, status
 insert into notice_days (day, template_id, planned, sent) values ('2026-12-02', 1, 1, 1);
 insert into claim_signs (template_id, user_id, claim_id, at, network, agent, program, way, passed_at, opened_ms) values (1, 1002, 12, '2026-12-01 12:00Z', 7, 8, false, 1, '2026-12-01 11:55Z', 20000);
 insert into claim_refusals (template_id, code, claims) values (1, 'pass_required', 3);
+insert into door_refusals (template_id, door, code, claims) values (1, 1, 'sold_out', 3);
 insert into review_runs (template_id, shop_number, claims, found, left_out) values (1, 10, 1, 1, 0);
 insert into reviews (template_id, shop_number, rules, facts, coupons) values (1, 10, '{at_once}', '{"claims": 1}', 1), (1, 10, '{shared_phone}', '{"claims": 1}', 1);
 insert into review_coupons (review_id, coupon_id, user_id, appeal, appealed_at) values (65, 65, 1002, 'It was me.', '2026-12-01 13:00Z');
@@ -207,6 +208,8 @@ insert into inbox_history default values;
 -- housekeeping: removals has rows of the published drop, which its trigger wrote
 insert into housekeeping_steps (step, position, ran_at, ended_at, took_ms) values ('batches', 0, '2026-12-02 12:00Z', '2026-12-02 12:00Z', 3);
 insert into drop_archives (template_id, booked, reminded, opened, claimed, used, others, partial, growth) values (65, 2, 1, 1, 1, 0, 0, false, '[[1796040000, 2]]');
+insert into flight_checks (template_id, version, checked_at, red, findings) values (65, 1, '2026-11-20 10:00Z', 1, '[{"point":"links","level":"red","found":"a link answers with HTTP 404: https://shop.example/","do":"publish the page"}]');
+insert into rehearsals (id, template_id, shop_number, state, share_permille, asked_by, opens_at, ended_at, report) values (129, 65, 10, 'done', 100, 'staff:1 Ada', '2026-11-20 10:03Z', '2026-11-20 10:04Z', '{"users": 5, "bottleneck": "none"}');
 insert into exports (template_id, due_at, final, exported_at, rows, bytes) values (65, '2026-12-03 19:00Z', true, '2026-12-02 19:00Z', 5, 900);
 
 -- moves of shops: shop 900 has left

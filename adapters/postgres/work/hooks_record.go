@@ -161,8 +161,8 @@ func (s *HookEvents) handleEach(ctx context.Context, ids []string, events []hook
 // event type, with their orders. Each row has an event id that is the same each time: it is made of the
 // instant and the template, and differs from the ids of openedSQL. Drops of an earlier day are left
 // out.
-const earnedSQL = `
-select o.id, o.ended_at, o.currency, o.event_id::text, m.* from (
+var earnedSQL = `
+select o.id, o.ended_at, o.currency, o.event_id::text, m.*, c.sms from (
     select t.id, t.ended_at, t.currency,
         (lpad(to_hex(floor(extract(epoch from t.ended_at) * 1000)::bigint), 12, '0') || '7001' || lpad(to_hex(t.id), 16, '0'))::uuid as event_id
     from templates t
@@ -171,7 +171,7 @@ select o.id, o.ended_at, o.currency, o.event_id::text, m.* from (
             and (cardinality(w.types) = 0 or '` + string(hook.DropEarned) + `' = any(w.types)))
 ) o, lateral (select coalesce(sum(case when refund then -orders else orders end), 0)::bigint, coalesce(sum(case when refund then -ordered else ordered end), 0)::bigint,
         coalesce(sum(case when refund then -discount else discount end), 0)::bigint, coalesce(sum(orders) filter (where refund), 0)::bigint,
-        coalesce(sum(ordered - discount) filter (where refund), 0)::bigint from sale_hours where template_id = o.id) m
+        coalesce(sum(ordered - discount) filter (where refund), 0)::bigint from sale_hours where template_id = o.id) m, lateral (select ` + pg.SMSCosts("sms_drop_costs where template_id = o.id") + `) c (sms)
 where not exists (select from handled_events h where h.handler = 'hooks' and h.event_id = o.event_id)
 order by o.ended_at, o.id limit $1`
 
@@ -185,8 +185,14 @@ func (s *HookEvents) Earned(ctx context.Context, limit int) (endpoints []int64, 
 	var ids []string
 	var events []hook.Event
 	var d hook.EarnedData
+	var sms delivery.SMSCosts
 	var id string
-	if _, err := pgx.ForEachRow(rows, []any{&d.TemplateID, &d.EndedAt, &d.Currency, &id, &d.Orders, &d.Ordered, &d.Discount, &d.Refunds, &d.Refunded}, func() error {
+	if _, err := pgx.ForEachRow(rows, []any{&d.TemplateID, &d.EndedAt, &d.Currency, &id, &d.Orders, &d.Ordered, &d.Discount, &d.Refunds, &d.Refunded, &sms}, func() error {
+		d.SMS = make([]hook.SMSCost, len(sms))
+		for i, c := range sms {
+			d.SMS[i] = hook.SMSCost(c)
+		}
+		sms = nil
 		d.Revenue = d.Ordered - d.Discount
 		ids, events = append(ids, id), append(events, hook.OfEarned(d, d.EndedAt.Add(hook.EarnedAfter)))
 		return nil

@@ -150,6 +150,8 @@ func TestEarningsAreToldOnce(t *testing.T) {
 		h.Exec(`update templates set state = 'closed', ended_at = clock_timestamp() - $2::interval where id = $1`, d.ID, ago)
 		h.Exec(`insert into sale_hours (template_id, hour, refund, orders, ordered, discount) values ($1, now(), false, 5, 50000, 4000), ($1, now(), true, 1, 9000, 1000),
 			($1, now() - interval '1 hour', false, 2, 10000, 500)`, d.ID)
+		h.Exec(`insert into sms_drop_costs (template_id, hour, currency, parts, micros) values ($1, now(), 'CNY', 3, 135000), ($1, now() - interval '1 hour', 'CNY', 1, 45000),
+			($1, now(), 'EUR', 1, 70000)`, d.ID)
 	}
 	h.endpoint()
 	h.Exec(`update hook_endpoints set created_at = now() - interval '3 days'`)
@@ -173,7 +175,8 @@ func TestEarningsAreToldOnce(t *testing.T) {
 		}
 	}
 	if n := h.Number(`select count(*) from hook_events v, lateral (select v.payload::jsonb -> 'data' as d) p where (d ->> 'orders')::int = 6
-		and (d ->> 'ordered')::int = 51000 and (d ->> 'discount')::int = 3500 and (d ->> 'revenue')::int = 47500 and (d ->> 'refunds')::int = 1 and (d ->> 'refunded')::int = 8000 and d ->> 'currency' = 'CNY'`); n != 2 {
+		and (d ->> 'ordered')::int = 51000 and (d ->> 'discount')::int = 3500 and (d ->> 'revenue')::int = 47500 and (d ->> 'refunds')::int = 1 and (d ->> 'refunded')::int = 8000 and d ->> 'currency' = 'CNY'
+		and d -> 'sms' = '[{"currency": "CNY", "parts": 4, "cost_micros": 180000}, {"currency": "EUR", "parts": 1, "cost_micros": 70000}]'`); n != 2 {
 		t.Errorf("%d events have the figures", n)
 	}
 }

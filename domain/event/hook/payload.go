@@ -72,6 +72,16 @@ type EarnedData struct {
 	Revenue    int64     `json:"revenue"`
 	Refunds    int64     `json:"refunds"`
 	Refunded   int64     `json:"refunded"`
+	// SMS is what text messages about the drop cost until then, by currency.
+	SMS []SMSCost `json:"sms"`
+}
+
+// SMSCost is what text messages cost by the price list of their time. Currency is empty for
+// parts that were sent without a price list; Micros are millionths of a unit of Currency.
+type SMSCost struct {
+	Currency string `json:"currency"`
+	Parts    int64  `json:"parts"`
+	Micros   int64  `json:"cost_micros"`
 }
 
 // ReservationsData is the data of reservation.made and reservation.cancelled. Reason is

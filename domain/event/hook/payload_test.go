@@ -74,7 +74,7 @@ func examples(t *testing.T) map[hook.Type]hook.Event {
 	reached := hook.OfBudget(event.Budget{Scope: "drop", Subject: big, ShopNumber: 10, Currency: "CNY", Amount: 100_000, Used: 80_000, Level: "near", At: at})
 	reached.Sequence = 53
 	add(reached, true)
-	earned := hook.OfEarned(hook.EarnedData{TemplateID: big, EndedAt: at.Add(-hook.EarnedAfter), Currency: "CNY", Orders: 612, Ordered: 6_120_000, Discount: 612_000, Revenue: 5_508_000, Refunds: 8, Refunded: 72_000}, at)
+	earned := hook.OfEarned(hook.EarnedData{TemplateID: big, EndedAt: at.Add(-hook.EarnedAfter), Currency: "CNY", Orders: 612, Ordered: 6_120_000, Discount: 612_000, Revenue: 5_508_000, Refunds: 8, Refunded: 72_000, SMS: []hook.SMSCost{{Currency: "CNY", Parts: 300, Micros: 13_500_000}}}, at)
 	earned.Sequence = 54
 	add(earned, true)
 	drawn := event.Draw{TemplateID: big, Signed: "dropbell-draw/1 …", Round: 40_000_000, Won: 100, Sequence: 55, At: at}

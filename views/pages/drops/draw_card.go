@@ -28,7 +28,7 @@ func (p Template) drawFacts(ctx context.Context) (list []fact) {
 	add("window", l.DateTime(d.OpensAt, p.Zone())+" – "+l.DateTime(d.ClosesAt, p.Zone()))
 	add("entries", l.Number(d.Taken()))
 	if p.Stock > 0 {
-		add("per_coupon", fmt.Sprintf("%.1f", float64(d.Taken())/float64(p.Stock)))
+		add("per_coupon", ui.Ratio(ctx, float64(d.Taken())/float64(p.Stock)))
 	}
 	if d.DrawnAt != nil {
 		add("won", l.Number(d.Won))

@@ -10,7 +10,6 @@ import templruntime "github.com/a-h/templ/runtime"
 import (
 	"dropbell/views/pages/parts"
 	"dropbell/views/ui"
-	"fmt"
 )
 
 // opening is how the coupons are shared: three cards, and what a draw needs.
@@ -57,9 +56,9 @@ func (p TemplateForm) opening() templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var3 string
-				templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinStringErrs(ui.T(ctx, "opening_mode.advice."+string(mode), fmt.Sprintf("%.1f", p.Demand.PerCoupon), p.Demand.Drops))
+				templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinStringErrs(ui.T(ctx, "opening_mode.advice."+string(mode), ui.Ratio(ctx, p.Demand.PerCoupon), p.Demand.Drops))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/drops/form_opening.templ`, Line: 14, Col: 113}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/drops/form_opening.templ`, Line: 13, Col: 107}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var3))
 				if templ_7745c5c3_Err != nil {

@@ -87,7 +87,7 @@ func (p drawn) peak(ctx context.Context) (rate, at string) {
 	if p.Sales.PeakRate() == 0 {
 		return "–", ""
 	}
-	return perSecond(ctx, p.Sales.PeakRate()), p.Sales.Peak().At.In(p.zone()).Format("15:04:05")
+	return ui.Ratio(ctx, p.Sales.PeakRate()), p.Sales.Peak().At.In(p.zone()).Format("15:04:05")
 }
 
 func (p drawn) sheetSum() (sum delivery.Counts) {

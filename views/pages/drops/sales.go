@@ -3,7 +3,6 @@ package drops
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"dropbell/domain/claim"
@@ -34,19 +33,11 @@ func (s Sales) rate() float64 {
 	return float64(sum) / float64(len(last))
 }
 
-// perSecond writes a rate; small rates have a decimal.
-func perSecond(ctx context.Context, rate float64) string {
-	if rate == 0 || rate >= 10 {
-		return ui.Num(ctx, int64(rate+0.5))
-	}
-	return strings.TrimSuffix(fmt.Sprintf("%.1f", rate), ".0")
-}
-
 func (s Sales) peak(ctx context.Context) string {
 	if s.Curve.PeakRate() == 0 {
 		return "–"
 	}
-	return perSecond(ctx, s.Curve.PeakRate())
+	return ui.Ratio(ctx, s.Curve.PeakRate())
 }
 
 func (s Sales) peakNote(ctx context.Context) string {

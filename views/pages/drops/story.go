@@ -16,9 +16,11 @@ import (
 func StoryText(ctx context.Context, r report.Report) string {
 	s, zone := r.Story(), r.Template.Zone()
 	var told []string
-	if c := s.Coupons; c.Known && c.GoneIn > 0 {
+	if d := r.Draw; d != nil && d.Draw.DrawnAt != nil {
+		told = append(told, ui.N(ctx, "story.drawn", d.Draw.Taken(), ui.Num(ctx, d.Draw.Won), ui.Ratio(ctx, d.PerWinner())))
+	} else if c := s.Coupons; c.Known && c.GoneIn > 0 {
 		told = append(told, ui.N(ctx, "story.gone", c.Issued, ui.From(ctx).Locale.Duration(wholeSeconds(c.GoneIn))))
-	} else if c.Known {
+	} else if c := s.Coupons; c.Known {
 		told = append(told, ui.N(ctx, "story.given", c.Total, c.Issued))
 	}
 	if p := s.Reminded; p.Known && !p.Opened {
@@ -50,17 +52,17 @@ func usedText(ctx context.Context, s report.Story) string {
 	if !u.Known {
 		return ""
 	}
-	if u.Ordered == 0 {
+	if u.Revenue == 0 {
 		return ui.N(ctx, "story.used", u.Coupons)
 	}
-	amount := ui.From(ctx).Locale.Money(u.Ordered, u.Currency)
+	amount := ui.From(ctx).Locale.Money(u.Revenue, u.Currency)
 	switch {
 	case !c.Known:
 		return ui.N(ctx, "story.orders", u.Coupons, amount)
-	case c.Ordered > c.Before:
-		return ui.N(ctx, "story.orders_more", u.Coupons, amount, ui.From(ctx).Locale.Percent(int64(c.Ordered-c.Before), int64(c.Before)), c.Drop)
-	case c.Ordered < c.Before:
-		return ui.N(ctx, "story.orders_less", u.Coupons, amount, ui.From(ctx).Locale.Percent(int64(c.Before-c.Ordered), int64(c.Before)), c.Drop)
+	case c.Revenue > c.Before:
+		return ui.N(ctx, "story.orders_more", u.Coupons, amount, ui.From(ctx).Locale.Percent(int64(c.Revenue-c.Before), int64(c.Before)), c.Drop)
+	case c.Revenue < c.Before:
+		return ui.N(ctx, "story.orders_less", u.Coupons, amount, ui.From(ctx).Locale.Percent(int64(c.Before-c.Revenue), int64(c.Before)), c.Drop)
 	}
 	return ui.N(ctx, "story.orders_same", u.Coupons, amount, c.Drop)
 }

@@ -11,9 +11,11 @@ import (
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
 	"dropbell/domain/door"
+	"dropbell/domain/flight"
 	"dropbell/domain/forecast"
 	"dropbell/domain/message"
 	"dropbell/domain/picture"
+	"dropbell/domain/rehearsal"
 	"dropbell/domain/reminder"
 	"dropbell/domain/series"
 	"dropbell/domain/staff"
@@ -74,12 +76,14 @@ type Deps struct {
 	Earnings   Earnings
 	Budgets    *budget.Service
 	Stock
-	Reminders *reminder.Service
+	Reminders  *reminder.Service
 	// Standing are the standing reservations of series.
 	Standing  *series.Reservations
-	Explainer *reminder.Explainer
-	Channels  delivery.Available
-	Doors     *door.Service
+	Explainer  *reminder.Explainer
+	Channels   delivery.Available
+	Doors      *door.Service
+	Flight     *flight.Service
+	Rehearsals *rehearsal.Service
 	// DoorMembers tells users about their own doors.
 	DoorMembers claim.Members
 	Draws       Draws
@@ -103,6 +107,8 @@ func Routes(pl *pipeline.Pipeline, d Deps) {
 	h.calendarRoutes()
 	h.templateRoutes()
 	h.forecastRoute()
+	h.flightRoute()
+	h.rehearsalRoutes()
 	h.capacityRoute()
 	h.moneyRoutes()
 	h.budgetRoutes()

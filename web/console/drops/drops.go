@@ -14,9 +14,11 @@ import (
 	"dropbell/domain/door"
 	"dropbell/domain/draw"
 	"dropbell/domain/fault"
+	"dropbell/domain/flight"
 	"dropbell/domain/forecast"
 	"dropbell/domain/job"
 	"dropbell/domain/message"
+	"dropbell/domain/rehearsal"
 	"dropbell/domain/reminder"
 	"dropbell/domain/report"
 	"dropbell/domain/segment"
@@ -103,6 +105,9 @@ type Deps struct {
 	Reports      *report.Service
 	Budgets      *budget.Service
 	Doors        *door.Service
+	Flight       *flight.Service
+	Rehearsals   *rehearsal.Service
+	Dresses      *rehearsal.Dresses
 	Segments     *segment.Service
 	Texts        Texts
 	Approvals    Approvals
@@ -209,6 +214,11 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Post("/templates/{id}/move", staff.ManageTemplates, h.move),
 		shell.Get("/templates/{id}/doors", staff.View, h.showDoors),
 		shell.Post("/templates/{id}/doors", staff.ManageTemplates, h.saveDoors),
+		shell.Get("/templates/{id}/flight", staff.View, h.showFlight),
+		shell.Live(time.Second, shell.Get("/templates/{id}/rehearsal", staff.View, h.showRehearsals)),
+		shell.Post("/templates/{id}/rehearsal", staff.ManageTemplates, h.rehearse),
+		shell.Get("/templates/{id}/dress", staff.ManageTemplates, h.dressForm),
+		shell.Post("/templates/{id}/dress", staff.ManageTemplates, h.dress),
 		shell.Get("/templates/{id}/stock", staff.ManageTemplates, h.stockForm),
 		shell.Post("/templates/{id}/stock", staff.ManageTemplates, h.raiseStock),
 		shell.Report(shell.Get("/templates/{id}/balance", staff.View, h.balance)),

@@ -82,7 +82,7 @@ func (c Console) Deps() console.Deps {
 	files := &upload.Files{Uploads: stores.Uploads, Tables: c.Tables, Log: c.Shell.Log}
 	// Parts that pages of several subjects show.
 	states := consoledelivery.NewStates(stores.Channels, c.Circuits, channels, c.Complete)
-	sales := coupons.NewSales(coupons.SalesDeps{Templates: u.Templates, Stock: c.Stock, Tallies: stores.CouponTallies, Curves: stores.StockLedgers, Histories: u.Reports, Paces: c.Paces})
+	sales := coupons.NewSales(coupons.SalesDeps{Templates: u.Templates, Stock: c.Stock, Tallies: stores.CouponTallies, Curves: stores.StockLedgers, Histories: u.Reports, Doors: stores.Templates, Paces: c.Paces})
 
 	sh := c.Shell
 	sh.ShopList, sh.Unread, sh.Sessions, sh.Now = shops, c.Alerts.Unread, stores.Sessions, c.Now
@@ -106,7 +106,7 @@ func (c Console) Deps() console.Deps {
 			Reminders: drops.Reminders{Board: stores.Boards, Figures: stores.Figures(), Cockpits: stores.Cockpits, Explainer: u.Explainer, Receipts: &reminder.Receipts{Store: stores.Boards},
 				Forecaster: c.Forecaster, TextCosts: c.TextCosts, Announcements: &reminder.Announcements{Store: stores.Announcements, Now: c.Now}},
 			Users: stores.Users, Audit: audit, DeadLetters: u.DeadLetters, DeadMessages: stores.DeadMessages, Webhooks: stores.Hooks, Sales: sales, Texts: u.Messages, Approvals: u.Approvals, Alerts: c.Alerts,
-			Draws: u.Draws, Setups: template.Setups{Store: stores.Setups}, Limits: campaigns.Limits{Campaigns: u.Campaigns}, Audiences: u.Campaigns, Reports: u.Reports, Budgets: u.Budgets, Doors: u.Doors, Segments: u.Segments, States: states, Channels: channels},
+			Draws: u.Draws, Setups: template.Setups{Store: stores.Setups}, Limits: campaigns.Limits{Campaigns: u.Campaigns}, Audiences: u.Campaigns, Reports: u.Reports, Budgets: u.Budgets, Doors: u.Doors, Flight: u.Flight, Rehearsals: u.Rehearsals, Dresses: u.Dresses, Segments: u.Segments, States: states, Channels: channels},
 		Messages: messages.Deps{Messages: u.Messages, Templates: u.Templates, Users: u.Users, Own: stores.Messages, Readers: u.Campaigns, Tests: c.Tests, LinkExample: c.DropLink,
 			Pictures: c.Pictures, PublicURL: c.PicturesURL},
 		Search: search.Deps{Templates: u.Templates, Campaigns: u.Campaigns, Users: stores.Users, Coupons: u.Coupons, Codes: u.Codes, Segments: u.Segments},

@@ -11,7 +11,8 @@ import (
 
 // TemplateColumns are the columns of a template t of a shop s; see [ScanTemplate]. The column of
 // channels is never empty; without days a template has no channels.
-var TemplateColumns = FieldColumns(template.Fields, "t", map[string]string{"notify_channels": "case when t.notify_days <> 0 then t.notify_channels else 0 end"}) +
+var TemplateColumns = FieldColumns(template.Fields, "t", map[string]string{"notify_channels": "case when t.notify_days <> 0 then t.notify_channels else 0 end",
+	"refund_to": "case t.refund_to when 'user' then 'holder' else t.refund_to end"}) +
 	`, t.id, s.name, s.timezone, s.claim_url, t.issued, t.returned, t.held, t.state, t.version, t.created_at, t.updated_at, t.published_at, t.ended_at, t.remind_once, t.door_base, ` + DoorsOf +
 	`, coalesce((select d.series_id from series_drops d where d.template_id = t.id), 0)`
 

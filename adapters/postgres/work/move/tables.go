@@ -50,7 +50,7 @@ var others = []table{
 	{"campaign_results", ofCampaign}, {"campaign_requests", ofCampaign}, {"campaign_decisions", ofCampaign}, {"campaign_series", ofCampaign}, {"sms_campaign_costs", ofCampaign},
 	{"gates", ofDrop}, {"gate_shards", ofDrop}, {"code_batches", ofDrop},
 	{"code_parts", `exists (select from code_batches b where b.id = t.batch_id and b.template_id = any({drops}))`},
-	{"claim_refusals", ofDrop}, {"review_runs", ofDrop}, {"reviews", ofDrop},
+	{"claim_refusals", ofDrop}, {"door_refusals", ofDrop}, {"review_runs", ofDrop}, {"reviews", ofDrop},
 	{"review_coupons", `exists (select from reviews v where v.id = t.review_id and v.template_id = any({drops}))`},
 	{"coupon_tallies", ofDrop}, {"tally_changes", ofDrop}, {"removed_coupons", ofDrop}, {"sale_hours", ofDrop},
 	{"notice_runs", ofDrop}, {"notice_days", ofDrop}, {"notices", ofDrop + ` and t.status <> 0`},
@@ -78,7 +78,7 @@ var acting = []table{
 }
 
 // unneeded are rows that the other database makes anew, or has no use for.
-var unneeded = []table{{"stock_counts", ofDrop}, {"providers", ofShop + ` and t.deleted_at is not null`}, {"deleted_drafts", ofShop + ` and ` + ofSegment}}
+var unneeded = []table{{"stock_counts", ofDrop}, {"flight_checks", ofDrop}, {"rehearsals", ofShop}, {"providers", ofShop + ` and t.deleted_at is not null`}, {"deleted_drafts", ofShop + ` and ` + ofSegment}}
 
 // staying are the tables whose rows stay: those of the installation and its staff, its audit log,
 // those that only their own database reads, and records of calls of providers. users, inbox_reads,
