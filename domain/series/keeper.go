@@ -213,7 +213,8 @@ func (k *Keeper) adapt(ctx context.Context, c Claim, o *Occurrence, has bool) er
 	if t, err = k.Templates.Edit(ctx, staff.System(), t.ID, template.Edition{Version: t.Version, Spec: wanted, Reason: staff.ReasonSeries}); err == nil {
 		o.Given = t.Own()
 		if c.Publishes && t.Stored == template.Draft {
-			_, err = k.Templates.Redo(ctx, staff.System(), t.ID, 0, template.Publishing, staff.ReasonSeries)
+			// Without a reason: with one, a red flight check would not hold the drop.
+			_, err = k.Templates.Redo(ctx, staff.System(), t.ID, 0, template.Publishing, "")
 		}
 	}
 	if o.Why, err = refusal(err); err != nil {

@@ -178,7 +178,7 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 			Suppressions: &feedback.Suppressions{Store: deliverydb.NewSuppressions(r.db)}},
 		Drops: drops.Deps{Templates: service, Doors: doors, DoorMembers: members, Flight: r.flights(doors, forecasts, channels), Rehearsals: &rehearsal.Service{Store: app.NewStores(r.db).Rehearsals, Templates: service, Quiet: time.Hour, Now: r.now}, Shops: templates, Messages: &message.Service{Store: messagesdb.NewMessages(r.db)},
 			Pictures: &picture.Service{Store: messagesdb.NewPictures(r.db), Files: messagesdb.NewPictureFiles(r.db), Converter: pictureadapter.NewConverter()},
-			Board:    dropsdb.NewBoards(r.db), Cockpits: dropsdb.NewCockpits(r.db), Reminders: reminders, Standing: &series.Reservations{Store: dropsdb.NewSeries(r.db), Channels: channels}, Channels: channels,
+			Board:    dropsdb.NewBoards(r.db), Cockpits: dropsdb.NewCockpits(r.db), Reminders: reminders, Series: &series.Service{Store: dropsdb.NewSeries(r.db), Models: template.Models{Store: dropsdb.NewModels(r.db), Templates: service}, Templates: service, Now: r.now}, Standing: &series.Reservations{Store: dropsdb.NewSeries(r.db), Channels: channels}, Channels: channels,
 			Draws: &draw.Service{Store: entries, Templates: templates, Keys: drawKeys, Members: members, Channels: channels, Gate: claims, Random: rand.Uint64,
 				Admit: func(t *template.Template, by user.ID, text string) error { return passKeys.Admit(t, by, text, r.now()) }}, DrawDesk: &draw.Desk{Store: entries.Draws, Templates: service},
 			Stock:     drops.Stock{Accounts: gate.Accounts{Plans: couponsdb.NewGates(r.db)}, Ledgers: couponsdb.NewLedgers(r.db), Tallies: couponsdb.NewCouponTallies(r.db), Figures: app.NewStores(r.db).Figures()},

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"dropbell/domain/staff"
 )
 
 // series returns a series of shop 10 whose next drop is the given one.
@@ -71,4 +73,59 @@ func testStanding(t *testing.T) {
 	r.want(r.call(as(""), "GET", "/series/reservations", nil), 401, "unauthenticated")
 	r.exec(`update series set state = 'ended' where id = $1`, id)
 	r.want(r.call(second, "PUT", path, standing("app", 10)), 409, "series_ended")
+}
+
+// TestSeriesOfDrops: staff create, read, pause and end a series.
+func TestSeriesOfDrops(t *testing.T) { testSeriesOfDrops(t) }
+
+func testSeriesOfDrops(t *testing.T) {
+	r := newFixture(t, nil)
+	drop := r.drop(time.Hour)
+	wish := func(change ...string) map[string]any {
+		w := map[string]any{"name": "Friday deal", "template_id": drop, "rrule": "FREQ=WEEKLY;BYDAY=FR", "starts": "2027-01-01", "clock": "20:00", "skips": []string{"2027-01-08"}}
+		for i := 0; i < len(change); i += 2 {
+			w[change[i]] = change[i+1]
+		}
+		return w
+	}
+	made := r.want(r.call(r.admin(), "POST", "/admin/series", wish()), 201, "")
+	id := made.at("id").(string)
+	if made.at("rrule") != "FREQ=WEEKLY;BYDAY=FR" || made.at("state") != "active" || made.at("clock") != "20:00" || made.at("shop_number") != "10" {
+		t.Errorf("made: %s", made.Body)
+	}
+	r.exec(`insert into series_drops (series_id, day, state, template_id, copied_at, reminded, why) values ($1, '2027-01-01', 'kept', $2, now(), 3, '{"Code": "flight_red", "Text": "red"}'), ($1, '2027-01-15', 'planned', null, null, 0, null)`, id, drop)
+	a := r.want(r.call(r.admin(), "GET", "/admin/series/"+id, nil), 200, "")
+	if a.at("next.1.day") != "2027-01-15" || a.at("drops.0.template_id") != drop || a.at("drops.0.reminded") != 3.0 || a.at("drops.0.code") != "flight_red" || a.at("standing") != 0.0 {
+		t.Errorf("the series: %s", a.Body)
+	}
+	if a := r.want(r.call(r.admin(), "GET", "/admin/series", nil), 200, ""); len(a.at("series").([]any)) != 1 {
+		t.Errorf("all: %s", a.Body)
+	}
+	for _, bad := range []map[string]any{wish("rrule", "FREQ=HOURLY"), wish("clock", "25:00"), wish("starts", "2027-13-01"), wish("name", " "), wish("template_id", "x")} {
+		r.about = fmt.Sprint(bad)
+		r.want(r.call(r.admin(), "POST", "/admin/series", bad), 422, "invalid_request")
+	}
+	r.about = ""
+	r.want(r.call(r.admin(), "POST", "/admin/series", wish("template_id", "999")), 404, "template_not_found")
+	for _, step := range []string{"pause", "resume", "end"} {
+		at := "/admin/series/" + id + "/" + step
+		r.want(r.call(r.admin(), "POST", at, nil), 200, "")
+		r.want(r.call(r.admin(), "POST", at, nil), 200, "") // which changes nothing
+		r.want(r.call(r.admin(), "POST", "/admin/series/999/"+step, nil), 404, "series_not_found")
+		r.want(r.call(r.admin(), "POST", "/admin/series/x/"+step, nil), 422, "invalid_request")
+		r.want(r.call(as(""), "POST", at, nil), 401, "unauthenticated")
+		r.want(r.call(as(r.keys[staff.ScopeRead]), "POST", at, nil), 403, "forbidden")
+	}
+	for _, step := range []string{"pause", "resume"} {
+		r.want(r.call(r.admin(), "POST", "/admin/series/"+id+"/"+step, nil), 409, "series_state")
+	}
+	r.want(r.call(r.admin(), "GET", "/admin/series/999", nil), 404, "series_not_found")
+	r.want(r.call(r.admin(), "GET", "/admin/series/x", nil), 422, "invalid_request")
+	for _, path := range []string{"/admin/series", "/admin/series/" + id} {
+		r.want(r.call(as(""), "GET", path, nil), 401, "unauthenticated")
+	}
+	r.want(r.call(as(""), "POST", "/admin/series", wish()), 401, "unauthenticated")
+	r.want(r.call(as(r.keys[staff.ScopeRead]), "POST", "/admin/series", wish()), 403, "forbidden")
+	r.exec(`insert into series (shop_number, name, rule, starts_on, clock, content) select 10, 'Evenings', 'FREQ=DAILY', '2027-01-01', 0, '{}' from generate_series(1, 100)`)
+	r.want(r.call(r.admin(), "POST", "/admin/series", wish()), 409, "too_many_series")
 }

@@ -76,9 +76,10 @@ type Deps struct {
 	Earnings   Earnings
 	Budgets    *budget.Service
 	Stock
-	Reminders  *reminder.Service
+	Reminders *reminder.Service
 	// Standing are the standing reservations of series.
-	Standing  *series.Reservations
+	Standing   *series.Reservations
+	Series     *series.Service
 	Explainer  *reminder.Explainer
 	Channels   delivery.Available
 	Doors      *door.Service
@@ -102,6 +103,7 @@ func Routes(pl *pipeline.Pipeline, d Deps) {
 	h := &handlers{pl, d}
 	h.reservationRoutes()
 	h.seriesRoutes()
+	h.seriesStaffRoutes()
 	h.dropRoutes()
 	h.consentRoutes()
 	h.calendarRoutes()

@@ -58,8 +58,8 @@ func (h *handlers) seriesRoutes() {
 }
 
 func (h *handlers) reserveSeries(ctx context.Context, in *struct {
-	seriesPath
-	Body StandingWish
+	SeriesID string `path:"series_id" pattern:"^[1-9][0-9]{0,18}$" doc:"The series: series_id of one of its drops."`
+	Body     StandingWish
 }) (*standingAnswer, error) {
 	id, err1 := pipeline.ParseID("path.series_id", in.SeriesID)
 	shop, err2 := pipeline.ParseID("body.shop_number", in.Body.ShopNumber)

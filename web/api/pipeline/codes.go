@@ -110,6 +110,8 @@ var codes = []Code{
 	{"offer_lapsed", http.StatusConflict, "The offer of a draw or a waitlist was not accepted in time."},
 	{"entries_closed", http.StatusConflict, "Entries of the draw are closed."},
 	{"sold_out", http.StatusConflict, "All coupons are issued."},
+	{"series_state", http.StatusConflict, "The state of the series does not allow this step: it has ended."},
+	{"too_many_series", http.StatusConflict, "The shop has 100 series that have not ended."},
 	{"series_ended", http.StatusConflict, "The series has ended; its drops are reserved one by one."},
 	{"no_waitlist", http.StatusConflict, "The drop has no waitlist."},
 	{"stock_left", http.StatusConflict, "There are coupons left: claim one instead of waiting."},

@@ -13,7 +13,6 @@ import (
 	"dropbell/domain/picture"
 	"dropbell/domain/queue"
 	"dropbell/domain/reminder"
-	"dropbell/domain/series"
 	"dropbell/domain/staff"
 	"dropbell/domain/staff/alert"
 	"dropbell/domain/template"
@@ -77,7 +76,6 @@ type Console struct {
 // Deps gives each subject of the console its dependencies.
 func (c Console) Deps() console.Deps {
 	stores, u, channels := c.Stores, c.UseCases, c.Channels
-	models := template.Models{Store: stores.Models, Templates: u.Templates}
 	shops, audit := stores.Templates, stores.Audit
 	files := &upload.Files{Uploads: stores.Uploads, Tables: c.Tables, Log: c.Shell.Log}
 	// Parts that pages of several subjects show.
@@ -101,7 +99,7 @@ func (c Console) Deps() console.Deps {
 		Delivery: consoledelivery.Deps{States: states, Settings: stores.Channels, Control: &delivery.Control{Store: stores.Channels, Now: c.Now}, Tests: c.Tests,
 			Ledger: &delivery.Ledger{Store: stores.Deliveries}, DeadLetters: u.DeadLetters, Templates: u.Templates, Channels: channels, Providers: c.Providers, Mail: c.Mail},
 		Docs: docs.Deps{API: c.API},
-		Drops: drops.Deps{Templates: u.Templates, Models: models, Series: &series.Service{Store: stores.Series, Models: models, Templates: u.Templates, Now: c.Now}, Bulks: &template.Bulks{Templates: u.Templates, Jobs: u.Jobs},
+		Drops: drops.Deps{Templates: u.Templates, Models: u.Models, Series: u.Series, Bulks: &template.Bulks{Templates: u.Templates, Jobs: u.Jobs},
 			Jobs: u.Jobs, Shops: shops,
 			Reminders: drops.Reminders{Board: stores.Boards, Figures: stores.Figures(), Cockpits: stores.Cockpits, Explainer: u.Explainer, Receipts: &reminder.Receipts{Store: stores.Boards},
 				Forecaster: c.Forecaster, TextCosts: c.TextCosts, Announcements: &reminder.Announcements{Store: stores.Announcements, Now: c.Now}},

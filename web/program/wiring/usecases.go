@@ -28,6 +28,7 @@ import (
 	"dropbell/domain/report"
 	"dropbell/domain/review"
 	"dropbell/domain/segment"
+	"dropbell/domain/series"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 )
@@ -75,6 +76,8 @@ type UseCases struct {
 	Reviews     *review.Service
 	Jobs        *job.Service
 	Templates   *template.Service
+	Models      template.Models
+	Series      *series.Service
 	Doors       *door.Service
 	Flight      *flight.Service
 	Rehearsals  *rehearsal.Service
@@ -111,6 +114,8 @@ func NewUseCases(s Surroundings) (u UseCases) {
 	u.Templates.Flight = u.Flight.Publishable
 	u.Rehearsals = &rehearsal.Service{Store: stores.Rehearsals, Templates: u.Templates, Quiet: s.Quiet, Now: s.Now}
 	u.Dresses = &rehearsal.Dresses{Doors: u.Doors, Guests: stores.Rehearsals, Lists: stores.Segments}
+	u.Models = template.Models{Store: stores.Models, Templates: u.Templates}
+	u.Series = &series.Service{Store: stores.Series, Models: u.Models, Templates: u.Templates, Now: s.Now}
 	u.Draws = &draw.Desk{Store: stores.Draws, Templates: u.Templates}
 	u.DoorMembers = &door.Members{Store: stores.Doors, Now: s.Now}
 	u.Reminders = &reminder.Service{Store: s.Reservations, Templates: s.Lookup, Channels: s.Channels, Doors: u.DoorMembers, Erased: s.Erased, Now: s.Now}
