@@ -17,6 +17,7 @@ import (
 type offer struct {
 	drop  demo.Drop
 	token string // of user demo.FirstUser, empty when tokens are issued elsewhere
+	ours  bool   // the database has demo data only, and all of it
 }
 
 // seed loads the demo data into a new database, completes it if the start before was killed, and
@@ -46,6 +47,7 @@ func (s *stack) seed(ctx context.Context) (o offer, err error) {
 	if err == nil && o.drop.ID == "" {
 		o.drop, err = seedSoon(ctx, client)
 	}
+	o.ours = ours && err == nil
 	return o, errors.Join(err, o.sign(s.settings.issuer()))
 }
 
@@ -180,7 +182,7 @@ func addSoon(ctx context.Context, client *demo.Client) (demo.Drop, error) {
 	if err != nil {
 		return demo.Drop{}, err
 	}
-	return d, reserve(ctx, client, d, demo.Spread{Users: 3000, FiveMinutes: true})
+	return d, reserve(ctx, client, d, demo.SoonSpread)
 }
 
 func reserve(ctx context.Context, client *demo.Client, d demo.Drop, spread demo.Spread) error {
