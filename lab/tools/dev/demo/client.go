@@ -42,6 +42,7 @@ type request struct {
 	user         int64  // in whose name, 0 for none
 	token        string // of the user who calls; "" = the service key
 	body         any
+	version      int64  // that a change is based on; 0 = none
 	key          string // the idempotency key of a call that must not be repeated; "" = a new one
 }
 
@@ -101,6 +102,9 @@ func (c *Client) once(ctx context.Context, q request, key, kind string, payload 
 	}
 	if q.method == http.MethodPost && q.user == 0 { // for thousands of reservations it would cost a row each
 		r.Header.Set("Idempotency-Key", key)
+	}
+	if q.version != 0 {
+		r.Header.Set("If-Match", fmt.Sprintf("%q", strconv.FormatInt(q.version, 10)))
 	}
 	if kind != "" {
 		r.Header.Set("Content-Type", kind)

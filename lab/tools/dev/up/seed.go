@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -85,7 +86,8 @@ func (s *stack) seedAll(ctx context.Context, steps *demo.Steps, begun time.Time,
 	if s.settings.past {
 		list = append(list,
 			step{"past", func(ctx context.Context) error { return s.seedPast(ctx, begun) }},
-			step{"segments", client.AddSegments},
+			step{"members first", func(ctx context.Context) error { return seedDrop(ctx, client, client.AddMembersFirst, begun, 1200) }},
+			step{"campaigns", func(ctx context.Context) error { return client.AddCampaigns(ctx, begun) }},
 			step{"codes", func(ctx context.Context) error { return client.AddCodes(ctx, begun) }},
 			step{"sold out", func(ctx context.Context) error { return client.AddSoldOut(ctx, time.Now()) }},
 			step{"shop", s.seedShop},
@@ -104,9 +106,13 @@ func (s *stack) seedAll(ctx context.Context, steps *demo.Steps, begun time.Time,
 		if err != nil {
 			return err
 		}
-		return client.AddOrders(ctx, drop, coupons)
+		return errors.Join(client.AddOrders(ctx, drop, coupons), client.SetBudget(ctx, strconv.FormatInt(drop, 10), onSaleBudget))
 	})
 }
+
+// onSaleBudget is the budget of the history's drop that is on sale, in minor units: its 3,000 coupons
+// take off at most ¥20 each.
+const onSaleBudget = 6_500_000
 
 // seedShop lets the demo shop open its first drop, in time for a reminder.
 func (s *stack) seedShop(ctx context.Context) error {
