@@ -241,7 +241,9 @@ func (c *Crowd) follow(ctx context.Context, address string) {
 		return
 	}
 	r.Header.Set("User-Agent", "Mozilla/5.0 (Linux; Android 15) Chrome/140 Mobile")
-	answer, err := c.Client.http.Transport.RoundTrip(r) // a redirect to the shop is not followed
+	reader := http.Client{Transport: c.Client.http.Transport, Timeout: 10 * time.Second,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }} // the claim page itself is not loaded
+	answer, err := reader.Do(r)
 	if err != nil {
 		return
 	}

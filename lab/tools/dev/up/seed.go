@@ -86,7 +86,7 @@ func (s *stack) seedAll(ctx context.Context, steps *demo.Steps, begun time.Time,
 	if s.settings.past {
 		list = append(list,
 			step{"past", func(ctx context.Context) error { return s.seedPast(ctx, begun) }},
-			step{"members first", func(ctx context.Context) error { return seedDrop(ctx, client, client.AddMembersFirst, begun, 1200) }},
+			step{"members first", func(ctx context.Context) error { return seedDrop(ctx, client, client.AddMembersFirst, begun, 600) }},
 			step{"campaigns", func(ctx context.Context) error { return client.AddCampaigns(ctx, begun) }},
 			step{"codes", func(ctx context.Context) error { return client.AddCodes(ctx, begun) }},
 			step{"sold out", func(ctx context.Context) error { return client.AddSoldOut(ctx, time.Now()) }},
