@@ -58,6 +58,12 @@ func TestUsersAreFound(t *testing.T) {
 	if n["latin"] != 2500 || n["Li"] < 50 || n["Chen"] < 50 || n["Grace"] < 50 || n["gold"] < 500 || n["gold in Shanghai"] < 50 {
 		t.Errorf("%v", n)
 	}
+	for hour := range 24 {
+		now := time.Date(2026, 11, 20, hour, 30, 0, 0, time.UTC)
+		if left := membersAt(now).Sub(now); left < 3*time.Hour || left > 22*time.Hour {
+			t.Errorf("at %v gold members wait for %v", now, left)
+		}
+	}
 	doors := membersFirst("1")
 	if tests := doors["tests"].([]map[string]any); len(tests) != 4 || len(doors["doors"].([]map[string]any)) != 2 {
 		t.Errorf("doors %v", doors)

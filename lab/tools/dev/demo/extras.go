@@ -41,14 +41,14 @@ func (c *Client) AddSegments(ctx context.Context) (gold string, err error) {
 	return gold, nil
 }
 
-// AddMembersFirst makes a drop of the next day with two doors: gold members come an hour before
+// AddMembersFirst makes a drop of the next 24 hours with two doors: gold members come an hour before
 // all users. Its opening is moved after the publication. A call after a killed start completes it.
 func (c *Client) AddMembersFirst(ctx context.Context, now time.Time) (Drop, error) {
 	gold, err := c.AddSegments(ctx)
 	if err != nil {
 		return Drop{}, err
 	}
-	opens := now.Add(21 * time.Hour).Truncate(time.Hour)
+	opens := membersAt(now)
 	k := coupon{Name: "会员先行立减 25 元 · Members first, ¥25 off", Kind: "threshold_off", AmountOff: 2500, Threshold: 12000, OpensAt: opens, Open: 8 * time.Hour, Stock: 800}
 	if d, err := c.named(ctx, shop, k.Name, opens); err != nil || d.ID != "" {
 		return d, err
@@ -80,6 +80,18 @@ func (c *Client) AddMembersFirst(ctx context.Context, now time.Time) (Drop, erro
 	return d, err
 }
 
+// membersAt returns the next noon or 19:00 in the shop's country that is at least three hours away, so
+// that the drop is in the forecast of 24 hours.
+func membersAt(now time.Time) time.Time {
+	for days := 0; ; days++ {
+		for _, hour := range []int{12, 19} {
+			if at := atHour(now, days, hour); at.Sub(now) >= 3*time.Hour {
+				return at
+			}
+		}
+	}
+}
+
 // membersFirst returns two doors, the first for the segment, and test persons for both.
 func membersFirst(gold string) map[string]any {
 	tests := []map[string]any{}
@@ -100,7 +112,8 @@ func membersFirst(gold string) map[string]any {
 }
 
 // AddCampaigns makes three campaigns that are not over: about the drop of the next day one that is
-// running, whose two versions are tested for twelve hours, for gold members one of the next day, and a draft.
+// running, whose two versions are tested for twelve hours, and one for gold members two hours before its
+// opening; and a draft.
 func (c *Client) AddCampaigns(ctx context.Context, now time.Time) error {
 	night, err := c.AddTomorrow(ctx, now)
 	if err != nil {
@@ -113,15 +126,15 @@ func (c *Client) AddCampaigns(ctx context.Context, now time.Time) error {
 	words := func(english, chinese string) map[string]string {
 		return map[string]string{"default": english, "zh-CN": chinese}
 	}
-	at := func(after time.Duration) string { return now.Add(after).UTC().Format(time.RFC3339) }
+	at := func(days, hour int) string { return atHour(now, days, hour).UTC().Format(time.RFC3339) }
 	for i, w := range []map[string]any{
-		{"name": "Night market: two headlines · 夜市预告 A/B", "channel": "app", "audience": map[string]any{"reserved_template_id": night.ID}, "starts_at": at(0), "ends_at": at(60 * time.Hour),
+		{"name": "Night market: two headlines · 夜市预告 A/B", "channel": "app", "audience": map[string]any{"reserved_template_id": night.ID}, "starts_at": now.UTC().Truncate(time.Minute).Format(time.RFC3339), "ends_at": at(3, 12),
 			"title": words("Tomorrow at eight: 20 % off", "明晚八点，夜市 8 折"), "body": words("The night market opens at eight. Your reminder is set.", "夜市八点开抢，提醒已为您设好。"),
 			"variant_b": map[string]any{"percent": 50, "title": words("5,000 coupons for the night market", "夜市 5000 张券等您"), "body": words("20 % off at every stall. **First come, first served.**", "全场 8 折，**先到先得**。")},
 			"test":      map[string]any{"share_percent": 30, "by": "opened", "minutes": 720}},
-		{"name": "Members first: an hour earlier · 会员先行预告", "channel": "email", "audience": map[string]any{"segment_id": gold}, "starts_at": at(18 * time.Hour), "ends_at": at(24 * time.Hour), "shop_number": shop,
-			"title": words("You come an hour earlier", "您可以提前一小时"), "body": words("Gold members claim their ¥25 an hour before everybody.", "金卡会员提前一小时领取 25 元券。")},
-		{"name": "Winter festival: save the date · 冬日节预告", "channel": "email", "audience": map[string]any{"all": true}, "starts_at": at(12 * 24 * time.Hour), "ends_at": at(13 * 24 * time.Hour), "shop_number": shop,
+		{"name": "Tonight at eight, for gold members · 金卡会员今晚八点", "channel": "email", "audience": map[string]any{"segment_id": gold}, "starts_at": at(1, 18), "ends_at": at(1, 20), "shop_number": shop,
+			"title": words("Tonight at eight: the night market", "今晚八点，夜市开抢"), "body": words("5,000 coupons with 20 % off. Be there at eight.", "5000 张 8 折券，八点见。")},
+		{"name": "Winter festival: save the date · 冬日节预告", "channel": "email", "audience": map[string]any{"all": true}, "starts_at": at(12, 10), "ends_at": at(13, 10), "shop_number": shop,
 			"title": words("Winter festival: save the date", "冬日节，敬请期待"), "body": words("Two days, 15 % off everything.", "两天，全场 85 折。")},
 	} {
 		key := fmt.Sprintf("demo-campaign-%d", i)
