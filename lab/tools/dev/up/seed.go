@@ -86,12 +86,13 @@ func (s *stack) seedAll(ctx context.Context, steps *demo.Steps, begun time.Time,
 	if s.settings.past {
 		list = append(list,
 			step{"past", func(ctx context.Context) error { return s.seedPast(ctx, begun) }},
+			step{"sold out opens", func(ctx context.Context) error { return client.OpenSoldOut(ctx, time.Now()) }},
 			step{"members first", func(ctx context.Context) error { return seedDrop(ctx, client, client.AddMembersFirst, begun, 600) }},
 			step{"campaigns", func(ctx context.Context) error { return client.AddCampaigns(ctx, begun) }},
 			step{"codes", func(ctx context.Context) error { return client.AddCodes(ctx, begun) }},
-			step{"sold out", func(ctx context.Context) error { return client.AddSoldOut(ctx, time.Now()) }},
 			step{"shop", s.seedShop},
-			step{"draw", s.seedDraw})
+			step{"draw", s.seedDraw},
+			step{"sold out", func(ctx context.Context) error { return client.SellOut(ctx, begun) }})
 	}
 	for _, next := range list {
 		if err := steps.Once(ctx, next.name, func(ctx context.Context, _ pgx.Tx) error { return next.do(ctx) }); err != nil {
