@@ -930,6 +930,95 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/admin/series": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List series of drops */
+        get: operations["list-series"];
+        put?: never;
+        /**
+         * Create a series of drops
+         * @description Its next four drops are created within seconds. It is changed in the console.
+         */
+        post: operations["create-series"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/series/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show a series with its drops */
+        get: operations["get-series"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/series/{id}/end": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** End a series for good */
+        post: operations["end-series"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/series/{id}/pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Pause a series: it creates and changes no drops */
+        post: operations["pause-series"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/series/{id}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Resume a series */
+        post: operations["resume-series"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/admin/shops": {
         parameters: {
             query?: never;
@@ -2546,6 +2635,48 @@ export interface paths {
         put?: never;
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/series/reservations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the user's standing reservations */
+        get: operations["list-series-reservations"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/series/{series_id}/reservation": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show the user's standing reservation */
+        get: operations["get-series-reservation"];
+        /**
+         * Be reminded of each drop of a series
+         * @description A standing reservation: its reminders are reserved for every drop of the series once the drop is published, and for those that are published and have not opened. What the user reserves or cancels for one drop holds for that drop. A repetition changes nothing.
+         */
+        put: operations["reserve-series"];
+        post?: never;
+        /**
+         * End the user's standing reservation
+         * @description Cancels what was reserved by it too, as far as it is not due yet and the user has not changed it since. Answers with the reservation that ended.
+         */
+        delete: operations["end-series-reservation"];
         options?: never;
         head?: never;
         patch?: never;
@@ -4445,6 +4576,8 @@ export interface components {
              * @example 2027-01-01T11:00:00Z
              */
             opens_at: string;
+            /** @description Refused claims of its users, the most frequent refusal first. A refused claim that is repeated counts again. */
+            refused: components["schemas"]["DoorRefusal"][];
             /**
              * @description The segment or list.
              * @example 3
@@ -4488,7 +4621,21 @@ export interface components {
         };
         DoorPlan: {
             doors: components["schemas"]["Door"][];
+            /** @description Refused claims of users without a door, or whose door was not known. */
+            refused: components["schemas"]["DoorRefusal"][];
             tests: components["schemas"]["DoorTest"][];
+        };
+        DoorRefusal: {
+            /**
+             * Format: int64
+             * @example 1204
+             */
+            claims: number;
+            /**
+             * @description The code of the refusal.
+             * @example sold_out
+             */
+            code: string;
         };
         DoorSize: {
             /**
@@ -4920,6 +5067,12 @@ export interface components {
              * @example true
              */
             doors?: boolean;
+            /**
+             * Format: int64
+             * @description How many coupons the users of one household can get together; absent = no limit.
+             * @example 2
+             */
+            household_limit?: number;
             /** @example 1 */
             id: string;
             /**
@@ -4968,6 +5121,11 @@ export interface components {
              * @enum {string}
              */
             protection: "off" | "standard" | "strict";
+            /**
+             * @description The series that the drop belongs to: PUT /series/{series_id}/reservation reserves reminders of each of its drops.
+             * @example 1
+             */
+            series_id?: string;
             /** @example Tea House */
             shop_name: string;
             /** @example 10 */
@@ -5155,15 +5313,21 @@ export interface components {
         Fairness: {
             /**
              * Format: int64
-             * @description Claims that got a coupon.
+             * @description Entries of the draw; of a drop without one the claims that got a coupon.
              * @example 20000
              */
             entries?: number;
+            /**
+             * Format: int64
+             * @description Users of the waitlist who got a coupon.
+             * @example 120
+             */
+            filled?: number;
             /** @description False until the drop is over or sold out; the figures are absent before. */
             over: boolean;
             /**
              * Format: int64
-             * @description Claims that did not: without a pass, too late, or beyond the limit per user.
+             * @description Claims that did not get one, such as without a pass, too late, or beyond the limit per user; counted for drops that are protected or have doors.
              * @example 84000
              */
             refused?: number;
@@ -6327,7 +6491,7 @@ export interface components {
              * @example already_reserved
              * @enum {string}
              */
-            code: "malformed_json" | "unauthenticated" | "forbidden" | "message_not_found" | "picture_not_found" | "not_found" | "template_not_found" | "code_batch_not_found" | "no_codes" | "claim_not_found" | "campaign_not_found" | "recipient_not_found" | "not_waiting" | "not_reserved" | "rows_removed" | "job_not_found" | "draw_not_found" | "not_entered" | "ticket_not_found" | "budget_not_found" | "shop_not_found" | "coupon_not_found" | "wallet_not_configured" | "review_not_found" | "user_not_found" | "order_not_found" | "erasure_not_found" | "suppression_not_found" | "webhook_not_found" | "delivery_not_found" | "segment_not_found" | "method_not_allowed" | "request_timeout" | "already_reserved" | "already_due" | "drop_opened" | "coupon_not_usable" | "combination_refused" | "cart_changed" | "coupon_suspended" | "review_decided" | "review_needs_second" | "review_too_late" | "review_has_appeals" | "coupon_not_suspended" | "already_appealed" | "appeal_answered" | "order_differs" | "report_of_draft" | "code_used" | "not_by_code" | "codes_not_configured" | "passes_not_configured" | "codes_not_ready" | "codes_revoked" | "codes_exhausted" | "code_key_missing" | "template_not_open" | "not_started" | "ended" | "not_eligible" | "code_needed" | "door_not_open" | "doors_fixed" | "flight_red" | "rehearsal_running" | "rehearsal_state" | "rehearsal_near_opening" | "door_tests" | "entry_struck" | "figures_differ" | "not_won" | "offer_lapsed" | "entries_closed" | "sold_out" | "no_waitlist" | "stock_left" | "too_many_waits" | "no_offer" | "offer_taken" | "limit_reached" | "invalid_transition" | "approval_required" | "approval_lapsed" | "approval_not_asked" | "already_published" | "budget_no_coupons" | "shop_moved" | "budget_short" | "budget_committed" | "stock_below_issued" | "list_incomplete" | "user_erased" | "phone_missing" | "sms_opted_out" | "phone_code_expired" | "list_in_use" | "segment_in_use" | "segment_is_list" | "segment_is_rules" | "too_many_webhooks" | "webhook_repeated" | "webhook_disabled" | "picture_in_use" | "picture_library_full" | "stale_version" | "idempotency_in_progress" | "too_large" | "upload_too_large" | "unsupported_media_type" | "invalid_request" | "pass_required" | "pass_refused" | "code_invalid" | "phone_code_wrong" | "channel_unavailable" | "idempotency_conflict" | "precondition_required" | "rate_limited" | "too_many_codes" | "internal" | "estimate_unavailable" | "pictures_busy" | "picture_store" | "overloaded";
+            code: "malformed_json" | "unauthenticated" | "forbidden" | "message_not_found" | "picture_not_found" | "not_found" | "template_not_found" | "code_batch_not_found" | "no_codes" | "claim_not_found" | "campaign_not_found" | "recipient_not_found" | "series_not_found" | "not_waiting" | "not_reserved" | "rows_removed" | "job_not_found" | "draw_not_found" | "not_entered" | "ticket_not_found" | "budget_not_found" | "shop_not_found" | "coupon_not_found" | "wallet_not_configured" | "review_not_found" | "user_not_found" | "order_not_found" | "erasure_not_found" | "suppression_not_found" | "webhook_not_found" | "delivery_not_found" | "segment_not_found" | "method_not_allowed" | "request_timeout" | "already_reserved" | "already_due" | "drop_opened" | "coupon_not_usable" | "combination_refused" | "cart_changed" | "coupon_suspended" | "review_decided" | "review_needs_second" | "review_too_late" | "review_has_appeals" | "coupon_not_suspended" | "already_appealed" | "appeal_answered" | "order_differs" | "report_of_draft" | "code_used" | "not_by_code" | "codes_not_configured" | "passes_not_configured" | "codes_not_ready" | "codes_revoked" | "codes_exhausted" | "code_key_missing" | "template_not_open" | "not_started" | "ended" | "not_eligible" | "code_needed" | "door_not_open" | "doors_fixed" | "flight_red" | "rehearsal_running" | "rehearsal_state" | "rehearsal_near_opening" | "door_tests" | "entry_struck" | "figures_differ" | "not_won" | "offer_lapsed" | "entries_closed" | "sold_out" | "series_state" | "too_many_series" | "series_ended" | "no_waitlist" | "stock_left" | "too_many_waits" | "no_offer" | "offer_taken" | "household_limit" | "limit_reached" | "invalid_transition" | "approval_required" | "approval_lapsed" | "approval_not_asked" | "already_published" | "budget_no_coupons" | "shop_moved" | "budget_short" | "budget_committed" | "stock_below_issued" | "list_incomplete" | "user_erased" | "phone_missing" | "sms_opted_out" | "phone_code_expired" | "list_in_use" | "segment_in_use" | "segment_is_list" | "segment_is_rules" | "too_many_webhooks" | "webhook_repeated" | "webhook_disabled" | "picture_in_use" | "picture_library_full" | "stale_version" | "idempotency_in_progress" | "too_large" | "upload_too_large" | "unsupported_media_type" | "invalid_request" | "pass_required" | "pass_refused" | "code_invalid" | "phone_code_wrong" | "channel_unavailable" | "idempotency_conflict" | "precondition_required" | "rate_limited" | "too_many_codes" | "internal" | "estimate_unavailable" | "pictures_busy" | "picture_store" | "overloaded";
             /**
              * @description The error of this request, in English.
              * @example already reserved: app 10 minutes
@@ -6912,6 +7076,135 @@ export interface components {
              */
             reply_to: string;
         };
+        Series: {
+            /** @example 20:00 */
+            clock: string;
+            /** @description Its drops of the last week and those to come; of one series. */
+            drops?: components["schemas"]["SeriesDrop"][] | null;
+            /** @example 1 */
+            id: string;
+            /** @example Friday deal */
+            name: string;
+            /** @description The next ten days; of one series. */
+            next?: components["schemas"]["SeriesOpening"][] | null;
+            /** @example true */
+            publish: boolean;
+            /** @example FREQ=WEEKLY;BYDAY=FR */
+            rrule: string;
+            /** @example 10 */
+            shop_number: string;
+            /** @example true */
+            skip_holidays: boolean;
+            /**
+             * @example [
+             *       "2027-12-24"
+             *     ]
+             */
+            skips: string[];
+            /**
+             * Format: int64
+             * @description Users with a standing reservation; of one series.
+             * @example 1204
+             */
+            standing?: number;
+            /**
+             * Format: date
+             * @example 2027-01-01
+             */
+            starts: string;
+            /**
+             * @example active
+             * @enum {string}
+             */
+            state: "active" | "paused" | "ended";
+            /**
+             * Format: int64
+             * @example 1
+             */
+            version: number;
+        };
+        SeriesDrop: {
+            /**
+             * @description Why the series could not create, change or publish the drop; reason says it in words.
+             * @example invalid_transition
+             */
+            code?: string;
+            /**
+             * Format: date
+             * @example 2027-01-01
+             */
+            day: string;
+            /** @example the flight check has 1 red points */
+            reason?: string;
+            /**
+             * Format: int64
+             * @description Users who have its reminders by a standing reservation; absent until these are copied.
+             * @example 1204
+             */
+            reminded?: number;
+            /**
+             * @description Absent until it is created.
+             * @example 17
+             */
+            template_id?: string;
+        };
+        SeriesList: {
+            series: components["schemas"]["Series"][];
+        };
+        SeriesOpening: {
+            /**
+             * Format: date
+             * @example 2027-01-01
+             */
+            day: string;
+            /**
+             * Format: date-time
+             * @example 2027-01-01T12:00:00Z
+             */
+            opens_at: string;
+        };
+        SeriesWish: {
+            /**
+             * @description When the drops open, on the clocks of the shop.
+             * @example 20:00
+             */
+            clock: string;
+            /** @example Friday deal */
+            name: string;
+            /**
+             * @description Its drops are published as soon as they are created; otherwise they are drafts.
+             * @example true
+             */
+            publish?: boolean;
+            /**
+             * @description An RRULE of RFC 5545, of days only.
+             * @example FREQ=WEEKLY;BYDAY=FR
+             */
+            rrule: string;
+            /**
+             * @description The holidays of the shop have no drop.
+             * @example true
+             */
+            skip_holidays?: boolean;
+            /**
+             * @description Dates without a drop.
+             * @example [
+             *       "2027-12-24"
+             *     ]
+             */
+            skips?: string[];
+            /**
+             * Format: date
+             * @description The day from which the rule counts, in the shop's zone: its DTSTART.
+             * @example 2027-01-01
+             */
+            starts: string;
+            /**
+             * @description The drop whose settings its drops get, as they are now; the series belongs to its shop.
+             * @example 1
+             */
+            template_id: string;
+        };
         Shop: {
             /** @example Tea House */
             name: string;
@@ -7069,6 +7362,38 @@ export interface components {
              */
             revenue_per_user: number;
         };
+        Standing: {
+            /**
+             * Format: date-time
+             * @example 2027-01-01T12:00:00Z
+             */
+            created_at: string;
+            /** @description The farthest from the opening first. */
+            reminders: components["schemas"]["ReminderWish"][];
+            /** @example 1 */
+            series_id: string;
+            /** @example Friday deal */
+            series_name: string;
+            /** @example 10 */
+            shop_number: string;
+            /**
+             * @description The reminders as one number: bit 12 × channel + minutes ÷ 5 − 1.
+             * @example 2
+             */
+            slots: string;
+        };
+        StandingList: {
+            reservations: components["schemas"]["Standing"][];
+        };
+        StandingWish: {
+            /** @description The reminders of each drop, in place of those that the user had before. */
+            reminders: components["schemas"]["ReminderWish"][];
+            /**
+             * @description The shop the series belongs to.
+             * @example 10
+             */
+            shop_number: string;
+        };
         StartedJob: {
             /** @example 7 */
             job_id: string;
@@ -7097,10 +7422,10 @@ export interface components {
              */
             from?: string;
             /**
-             * @description door is the opening of the user's door, with its name as reason; a user with no_door belongs to none. entered, struck and drawn are steps of an entry in a draw; waiting has as reason roughly how many users are before one who still waits (under_10, under_100, under_1000, more); drawn has the reason won or lost, and score / cutoff as detail; entered has the door as reason and the weight as detail.
+             * @description door is the opening of the user's door, with its name as reason; a user with no_door belongs to none; household: other users of the household have coupons, as many as the reason says, such as 2/2. entered, struck and drawn are steps of an entry in a draw; waiting has as reason roughly how many users are before one who still waits (under_10, under_100, under_1000, more); drawn has the reason won or lost, and score / cutoff as detail; entered has the door as reason and the weight as detail.
              * @enum {string}
              */
-            kind: "reserved" | "changed" | "withdrawn" | "published" | "opening_moved" | "paused" | "resumed" | "closed" | "cancelled" | "fired" | "announced" | "tried" | "outcome" | "claimed" | "coupon_locked" | "coupon_used" | "coupon_released" | "coupon_timed_out" | "coupon_refunded" | "coupon_expired" | "coupon_revoked" | "suspended" | "appealed" | "restored" | "waiting" | "offered" | "lapsed" | "left_waitlist" | "waitlist_skipped" | "door" | "no_door" | "entered" | "struck" | "drawn" | "draw_offered" | "draw_accepted" | "draw_lapsed" | "expected";
+            kind: "reserved" | "changed" | "withdrawn" | "published" | "opening_moved" | "paused" | "resumed" | "closed" | "cancelled" | "fired" | "announced" | "tried" | "outcome" | "claimed" | "coupon_locked" | "coupon_used" | "coupon_released" | "coupon_timed_out" | "coupon_refunded" | "coupon_expired" | "coupon_revoked" | "suspended" | "appealed" | "restored" | "waiting" | "offered" | "lapsed" | "left_waitlist" | "waitlist_skipped" | "door" | "no_door" | "household" | "entered" | "struck" | "drawn" | "draw_offered" | "draw_accepted" | "draw_lapsed" | "expected";
             /**
              * @description The kind of message; notice: before a coupon expires; waitlist: of a coupon that the waitlist gave; offer: of a coupon that it offers; won and lost: of the result of a draw.
              * @enum {string}
@@ -7424,6 +7749,11 @@ export interface components {
              * @example 10
              */
             hold_out_percent?: number;
+            /**
+             * Format: int64
+             * @example 0
+             */
+            household_limit?: number;
             /** @example 1 */
             id: string;
             /**
@@ -7507,11 +7837,11 @@ export interface components {
              */
             refund_rule?: "keep" | "recompute";
             /**
-             * @description Who has a coupon after its order was refunded: its user, or the stock. user if left out.
-             * @example user
+             * @description Who has a coupon after its order was refunded: its holder, or the stock. holder if left out.
+             * @example holder
              * @enum {string}
              */
-            refund_to?: "user" | "stock";
+            refund_to?: "holder" | "stock";
             /** @example Shop 10 */
             shop_name: string;
             /** @example 10 */
@@ -7607,6 +7937,8 @@ export interface components {
             entry_minutes?: number | null;
             /** Format: int64 */
             hold_out_percent?: number | null;
+            /** Format: int64 */
+            household_limit?: number | null;
             /** @enum {string} */
             kind?: "amount_off" | "threshold_off" | "percent_off";
             /** Format: int64 */
@@ -7636,7 +7968,7 @@ export interface components {
             /** @enum {string} */
             refund_rule?: "keep" | "recompute";
             /** @enum {string} */
-            refund_to?: "user" | "stock";
+            refund_to?: "holder" | "stock";
             /** @description With a moved opening: users who have been sent a reminder already are not sent it again for the new opening. */
             remind_once?: boolean;
             shop_number?: string | null;
@@ -7728,6 +8060,12 @@ export interface components {
              */
             hold_out_percent?: number;
             /**
+             * Format: int64
+             * @description How many of them the users of one household can get together; 0 = no limit. Fixed once the drop is published.
+             * @example 0
+             */
+            household_limit?: number;
+            /**
              * @example amount_off
              * @enum {string}
              */
@@ -7812,11 +8150,11 @@ export interface components {
              */
             refund_rule?: "keep" | "recompute";
             /**
-             * @description Who has a coupon after its order was refunded: its user, or the stock. user if left out.
-             * @example user
+             * @description Who has a coupon after its order was refunded: its holder, or the stock. holder if left out.
+             * @example holder
              * @enum {string}
              */
-            refund_to?: "user" | "stock";
+            refund_to?: "holder" | "stock";
             /** @example 10 */
             shop_number: string;
             /**
@@ -7934,6 +8272,11 @@ export interface components {
             } | null;
             /** @example ann@example.com */
             email?: string | null;
+            /**
+             * @description A keyed hash that the shop makes, 16 to 64 letters, digits, - or _: users of one household have the same. Drops can limit the coupons of a household.
+             * @example 5f2b9c0d7a1e4483
+             */
+            household?: string | null;
             /** @example 1001 */
             id: string;
             /**
@@ -8041,7 +8384,7 @@ export interface components {
              */
             lapses?: number;
             /**
-             * @description Why the user was skipped: limit_reached, taken_back (a coupon of the drop was taken from the user), struck (the user's entry of the draw was), user_erased, or ended.
+             * @description Why the user was skipped: limit_reached, household_limit, taken_back (a coupon of the drop was taken from the user), struck (the user's entry of the draw was), user_erased, or ended.
              * @example ended
              */
             reason?: string;
@@ -9961,6 +10304,159 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["StartedJob"];
+                };
+            };
+        };
+    };
+    "list-series": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SeriesList"];
+                };
+            };
+        };
+    };
+    "create-series": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "clock": "20:00",
+                 *       "name": "Friday deal",
+                 *       "rrule": "FREQ=WEEKLY;BYDAY=FR",
+                 *       "starts": "2027-01-01",
+                 *       "template_id": "1"
+                 *     }
+                 */
+                "application/json": components["schemas"]["SeriesWish"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Series"];
+                };
+            };
+        };
+    };
+    "get-series": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Series"];
+                };
+            };
+        };
+    };
+    "end-series": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Series"];
+                };
+            };
+        };
+    };
+    "pause-series": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Series"];
+                };
+            };
+        };
+    };
+    "resume-series": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Series"];
                 };
             };
         };
@@ -13014,6 +13510,131 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Timeline"];
+                };
+            };
+        };
+    };
+    "list-series-reservations": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a service key that has the scope act-as-user: the user the request is about. */
+                "X-User-ID"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StandingList"];
+                };
+            };
+        };
+    };
+    "get-series-reservation": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a service key that has the scope act-as-user: the user the request is about. */
+                "X-User-ID"?: string;
+            };
+            path: {
+                /** @description The series: series_id of one of its drops. */
+                series_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Standing"];
+                };
+            };
+        };
+    };
+    "reserve-series": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a service key that has the scope act-as-user: the user the request is about. */
+                "X-User-ID"?: string;
+            };
+            path: {
+                /** @description The series: series_id of one of its drops. */
+                series_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "reminders": [
+                 *         {
+                 *           "channel": "app",
+                 *           "minutes": 10
+                 *         }
+                 *       ],
+                 *       "shop_number": "10"
+                 *     }
+                 */
+                "application/json": components["schemas"]["StandingWish"];
+            };
+        };
+        responses: {
+            /** @description In place of the user's earlier one. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Standing"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Standing"];
+                };
+            };
+        };
+    };
+    "end-series-reservation": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a service key that has the scope act-as-user: the user the request is about. */
+                "X-User-ID"?: string;
+            };
+            path: {
+                /** @description The series: series_id of one of its drops. */
+                series_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Standing"];
                 };
             };
         };
