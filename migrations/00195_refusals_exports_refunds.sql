@@ -20,3 +20,18 @@ alter table exports
 alter table templates alter column refund_to set default 'holder';
 alter table templates drop constraint templates_refund_to_check;
 alter table templates add constraint templates_refund_to_check check (refund_to in ('user', 'holder', 'stock')) not valid;
+
+-- What refunds of orders with several coupons take back of the sums of each drop (sale_hours), in the hour of the refund. orders
+-- is 1 if it returned the order's last lines. shared as in sale_hours: another drop of the shop counted the order.
+create table coupon_order_nets (
+    template_id bigint not null,
+    order_id    text collate "C" not null,
+    refund_id   text collate "C" not null,
+    hour        timestamptz not null,
+    orders      smallint not null,
+    ordered     bigint not null,
+    discount    bigint not null,
+    shared      boolean not null,
+    primary key (template_id, order_id, refund_id)
+);
+create index coupon_order_nets_order on coupon_order_nets (order_id);

@@ -387,25 +387,4 @@ func overloaded(why string) *fault.RetryAfter {
 	return &fault.RetryAfter{Err: claim.ErrOverloaded.Because("claims of this drop cannot be decided right now: %s", why), After: time.Second}
 }
 
-func (d *drop) isSoldOut() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return time.Now().Before(d.soldOut)
-}
-
-func (d *drop) forget() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.soldOut = time.Time{}
-	clear(d.empty)
-}
-
-// shardKeys are the Redis keys of one shard.
-type shardKeys struct{ shard, users, keys, claims, stream, gone, came, pace string }
-
-func keysOf(templateID int64, shard int) shardKeys {
-	tag := "gate:{" + strconv.FormatInt(templateID, 10) + ":" + strconv.Itoa(shard) + "}"
-	return shardKeys{tag, tag + ":users", tag + ":keys", tag + ":claims", tag + ":stream", tag + ":gone", tag + ":came", tag + ":pace"}
-}
-
 func newRandom() *rand.Rand { return rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) }

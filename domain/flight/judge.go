@@ -8,6 +8,7 @@ import (
 
 	"dropbell/domain/budget"
 	"dropbell/domain/delivery"
+	"dropbell/domain/figure"
 	"dropbell/domain/forecast"
 	"dropbell/domain/template"
 )
@@ -37,6 +38,15 @@ func green(p Point, format string, args ...any) Finding {
 
 func finding(p Point, l Level, do, format string, args ...any) Finding {
 	return Finding{p, l, fmt.Sprintf(format, args...), do}
+}
+
+// grouped writes the numbers with commas.
+func grouped(numbers ...int64) []any {
+	list := make([]any, len(numbers))
+	for i, n := range numbers {
+		list[i] = figure.Grouped(n)
+	}
+	return list
 }
 
 // channelWords are the channels in sentences.
@@ -70,9 +80,9 @@ func (f *facts) users() []Finding {
 	case booked == 0:
 		return []Finding{green(Users, "no customer has reserved a reminder yet")}
 	case float64(told) < leastTold*float64(booked-held):
-		return []Finding{finding(Users, Amber, "ask customers for an address, or offer the inbox as a channel", "reserved reminders: %d; skipped without a contact or after an opt-out: %d; held out: %d", booked, none, held)}
+		return []Finding{finding(Users, Amber, "ask customers for an address, or offer the inbox as a channel", "reserved reminders: %s; skipped without a contact or after an opt-out: %s; held out: %s", grouped(booked, none, held)...)}
 	}
-	return []Finding{green(Users, "reserved reminders: %d; to be sent: %d; without a contact or opted out: %d; held out: %d", booked, told, none, held)}
+	return []Finding{green(Users, "reserved reminders: %s; to be sent: %s; without a contact or opted out: %s; held out: %s", grouped(booked, told, none, held)...)}
 }
 
 func (f *facts) providers() (list []Finding) {
@@ -87,18 +97,18 @@ func (f *facts) providers() (list []Finding) {
 		switch {
 		case messages == 0:
 		case !f.channels.Has(c.Channel):
-			list = append(list, finding(Providers, Red, "configure a sender of the channel on the page Channels", "messages by %s: %d, and no provider can send them", word, messages))
+			list = append(list, finding(Providers, Red, "configure a sender of the channel on the page Channels", "messages by %s: %s, and no provider can send them", word, figure.Grouped(messages)))
 		case missed > 0:
 			level := Amber
 			if float64(missed) > redMissed*float64(messages) {
 				level = Red
 			}
-			list = append(list, finding(Providers, level, fmt.Sprintf("raise the provider's quota or the rate of the channel to %d a second, or add a provider", int64(math.Ceil(c.Needed))),
-				"messages by %s: %d, of which %d would miss the opening at %d a second", word, messages, missed, rate))
+			list = append(list, finding(Providers, level, fmt.Sprintf("raise the provider's quota or the rate of the channel to %s a second, or add a provider", figure.Grouped(int64(math.Ceil(c.Needed)))),
+				"messages by %s: %s, of which %s would miss the opening at %s a second", append([]any{word}, grouped(messages, missed, rate)...)...))
 		case c.Rate.Source == forecast.Assumed && c.Channel != delivery.App && messages >= measureFrom:
-			list = append(list, finding(Providers, Amber, "send a test over the channel, and start with a small drop", "messages by %s: %d at %d a second, which was never measured", word, messages, rate))
+			list = append(list, finding(Providers, Amber, "send a test over the channel, and start with a small drop", "messages by %s: %s at %s a second, which was never measured", append([]any{word}, grouped(messages, rate)...)...))
 		default:
-			list = append(list, green(Providers, "messages by %s: %d, the longest wave takes %d s at %d a second", word, messages, max(0, longest), rate))
+			list = append(list, green(Providers, "messages by %s: %s, the longest wave takes %s s at %s a second", append([]any{word}, grouped(messages, max(0, longest), rate)...)...))
 		}
 	}
 	if len(list) == 0 {
@@ -150,7 +160,7 @@ func (f *facts) answers() (list []Finding) {
 		}
 	}
 	if len(list) == 0 && len(f.links) == 0 {
-		return []Finding{green(Links, "the messages contain no link")}
+		return []Finding{green(Links, "no message leads to a page of another server")}
 	}
 	if len(list) == 0 {
 		list = append(list, green(Links, "links that answer: %d", len(f.links)))
@@ -181,7 +191,7 @@ func (f *facts) around() []Finding {
 	if f.others == 0 {
 		return []Finding{green(Neighbours, "no other drop opens within ten minutes")}
 	}
-	return []Finding{finding(Neighbours, Amber, "move one of the openings, or plan processes and quotas for all of them", "other drops that open within ten minutes: %d, with customers who reserved: %d", f.others, f.reserved)}
+	return []Finding{finding(Neighbours, Amber, "move one of the openings, or plan processes and quotas for all of them", "other drops that open within ten minutes: %s, with customers who reserved: %s", grouped(f.others, f.reserved)...)}
 }
 
 func (f *facts) processes() []Finding {

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"time"
 
 	"dropbell/domain/delivery"
+	"dropbell/domain/figure"
 	"dropbell/domain/template"
 )
 
@@ -175,7 +175,7 @@ func (l Load) Text() string {
 	if err != nil {
 		zone = time.UTC
 	}
-	at, n := l.At.In(zone).Format("15:04"), thousands(l.Expected)
+	at, n := l.At.In(zone).Format("15:04"), figure.Grouped(l.Expected)
 	switch l.Kind {
 	case LoadOpening:
 		if l.Door != "" {
@@ -186,15 +186,6 @@ func (l Load) Text() string {
 		return fmt.Sprintf("%s reminders of drop %d by %s are due at %s", n, l.ID, l.Channel, at)
 	}
 	return fmt.Sprintf("campaign %d starts at %s, %s messages by %s", l.ID, at, n, l.Channel)
-}
-
-// thousands writes n with commas.
-func thousands(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }
 
 // A Capacity is how many processes are wanted now.

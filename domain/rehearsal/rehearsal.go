@@ -127,8 +127,9 @@ const (
 
 // Limits of what a rehearsal may show before a part is its bottleneck, in milliseconds.
 const (
-	slowClaim    = 1000
-	slowReminder = 5000
+	slowClaim = 1000
+	lateCut   = 5000
+	slowWave  = 60_000
 )
 
 // Judge sets the bottleneck of the report. cutLate is the longest time between the due instant of a slot and the end of its cut.
@@ -136,9 +137,9 @@ func (r *Report) Judge(cutLate time.Duration) {
 	switch {
 	case r.Failed > 0 || r.ClaimP99 > slowClaim:
 		r.Bottleneck = OfClaims
-	case cutLate.Milliseconds() > slowReminder:
+	case cutLate.Milliseconds() > lateCut:
 		r.Bottleneck = OfReminders
-	case r.Expired > 0 || r.LateP99 > slowReminder:
+	case r.Expired > 0 || r.Wave > slowWave:
 		r.Bottleneck = OfProviders
 	default:
 		r.Bottleneck = NoBottleneck

@@ -190,7 +190,7 @@ func composed() map[string]bool {
 		add("campaign.test_by.%s", by)
 	}
 	add("reason.%s", delivery.ReasonCampaignPaused, delivery.ReasonSoldOut, delivery.ReasonLimit, delivery.ReasonNoGrant, delivery.ReasonCampaignBudget, delivery.ReasonHoldOut,
-		waitlist.ReasonTakenBack, waitlist.ReasonOver, "struck", user.ErrErased.Code, delivery.ReasonMoreUrgent, "audience_gone", "audience_other_shop", "approval_missing", "empty_link")
+		waitlist.ReasonTakenBack, waitlist.ReasonOver, "struck", "household_limit", user.ErrErased.Code, delivery.ReasonMoreUrgent, "audience_gone", "audience_other_shop", "approval_missing", "empty_link")
 	for _, k := range life.Kinds() {
 		add("timeline.%s", k)
 	}

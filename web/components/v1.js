@@ -820,6 +820,7 @@ class Draw extends Pressed {
     });
     if (this.id !== id || this.client !== client) return; // it shows another draw by now
     this.card = card ?? this.card;
+    if (card) this.missing = false; // the card is published a moment after the draw
     if (entry !== undefined) { this.entry = entry; this.out = false; }
     this.keep();
     this.render();

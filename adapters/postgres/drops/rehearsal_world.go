@@ -11,6 +11,7 @@ import (
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/delivery"
 	"dropbell/domain/rehearsal"
+	"dropbell/domain/template"
 	"dropbell/migrations"
 )
 
@@ -169,9 +170,10 @@ func (c copied) copy(ctx context.Context, tx pgx.Tx, from string, args pgx.Named
 	return err
 }
 
-// Compress moves the slots of the copy to distances of step before its opening. All of them wait then.
+// Compress moves the slots of the copy to distances of step before its opening. All of them wait then. Their messages stay of use for as long
+// as those of the drop: five minutes for the last slot, which is later than the opening of the copy.
 func (s Rehearsals) Compress(ctx context.Context, id int64, step time.Duration) error {
-	_, err := s.Pool.Exec(ctx, `update slots set due_at = opens_at - slot * $2::interval, planned_at = null, state = 'waiting' where template_id = $1`, id, step)
+	_, err := s.Pool.Exec(ctx, `update slots set due_at = opens_at - slot * $2::interval, opens_at = opens_at - slot * $2::interval + slot * $3::interval, planned_at = null, state = 'waiting' where template_id = $1`, id, step, template.SlotStep)
 	return pg.Translate(err)
 }
 
@@ -209,6 +211,6 @@ func (s Rehearsals) Outcome(ctx context.Context, id int64, r *rehearsal.Report) 
 	p50, _ := late.Quantile(0.5)
 	p99, _ := late.Quantile(0.99)
 	r.LateP50, r.LateP99 = p50.Milliseconds(), p99.Milliseconds()
-	r.Wave, err = s.wave(ctx, id)
+	r.Wave, err = s.wave(ctx, id, ``)
 	return cutLate, err
 }

@@ -109,15 +109,15 @@ func (s Rehearsals) Near(ctx context.Context, since, until time.Duration) (near 
 
 // Evening returns what the evening of a drop showed; see [rehearsal.Store].
 func (s Rehearsals) Evening(ctx context.Context, templateID int64) (e rehearsal.Evening, err error) {
-	e.Wave, err = s.wave(ctx, templateID)
+	e.Wave, err = s.wave(ctx, templateID, ` and s.opens_at <= t.opens_at and t.opens_at <= statement_timestamp()`)
 	return e, err
 }
 
-// wave returns how long the longest wave of a drop's present opening took, in milliseconds.
-func (s Rehearsals) wave(ctx context.Context, templateID int64) (ms int64, err error) {
+// wave returns how long the longest wave of a drop took, in milliseconds; 0 unless the slot s and the drop t meet the condition.
+func (s Rehearsals) wave(ctx context.Context, templateID int64, condition string) (ms int64, err error) {
 	err = s.Pool.QueryRow(ctx, `select coalesce(max(extract(epoch from r.done_at - greatest(s.due_at, s.planned_at))) * 1000, 0)::bigint
 		from slots s join templates t on t.id = s.template_id join slot_results r on r.slot_id = s.id
-		where s.template_id = $1 and s.state = 'finished' and s.opens_at <= t.opens_at and r.sent > 0`, templateID).Scan(&ms)
+		where s.template_id = $1 and s.state = 'finished' and r.sent > 0`+condition, templateID).Scan(&ms)
 	return ms, pg.Translate(err)
 }
 

@@ -77,8 +77,9 @@ func TestAWorldHasNoContacts(t *testing.T) {
 	f := newFixture(t)
 	store := dropsdb.NewRehearsals(f.DB)
 	drop := f.Published(3 * time.Hour)
-	f.Exec(`insert into users (id, name, email, phone, locale) select n, 'Customer', case when n % 2 = 0 then 'c' || n || '@shop.example' else '' end, '+4912345' || n, 'de' from generate_series(1, 1000) n`)
 	f.Seed(drop, 1000, pgtest.Reminders(delivery.Email, 5)...)
+	f.Exec(`insert into users (id, name, email, phone, locale) select user_id, 'Customer', case when user_id % 2 = 0 then 'c@shop.example' else '' end, '+4912345' || user_id, 'de' from reservations where template_id = $1
+		on conflict (id) do update set name = excluded.name, email = excluded.email, phone = excluded.phone, locale = excluded.locale`, drop.ID)
 	url := f.SQL.Config().ConnString()
 	f.Must(store.MakeWorld(t.Context(), url, 9001))
 	if err := store.MakeWorld(t.Context(), url, 9001); err == nil {

@@ -136,6 +136,7 @@ insert into coupon_orders (order_id, user_id, shop_number, currency, state, revi
     values ('A-7', 1002, 10, 'CNY', 'confirmed', 1, 500, '{1}', '{tea}', '{2}', '{5000}', '{1}', 2250);
 insert into coupon_use_lines (order_id, revision, coupon_id, line, amount) values ('A-7', 1, 1, '1', 500);
 insert into coupon_order_refunds (order_id, refund_id, pay_back, clawback, lines, quantities, coupons) values ('A-7', 'R-1', 2250, 0, '{1}', '{1}', '{}');
+insert into coupon_order_nets (template_id, order_id, refund_id, hour, orders, ordered, discount, shared) values (1, 'A-7', 'R-1', '2026-12-01 12:00Z', 0, 2500, 250, false);
 insert into budgets (scope, subject, currency, amount) values ('shop', 10, 'CNY', 100000000);
 insert into stock_counts (template_id, coupons, counted_to, seen_to, seen_xact) values (1, 4, 193, 193, '1');
 insert into removed_coupons (template_id, coupons, returned, counted, used, expired, revoked, discounted) values (900, 10, 1, 9, 5, 4, 1, 2500);

@@ -146,6 +146,7 @@ func (p Trend) drawing(ctx context.Context, s trendSeries) (d resultsDrawing) {
 	step := float64(resultsWidth) / float64(max(1, places))
 	// The latest drop is the first of the list and has the last place.
 	left := func(i int) float64 { return float64(places-1-i) * step }
+	day := ""
 	for i := places - 1; i >= 0; i-- {
 		c := column{x: left(i) + step*.2, y: resultsHeight, width: step * .6}
 		if i < len(now) {
@@ -153,6 +154,11 @@ func (p Trend) drawing(ctx context.Context, s trendSeries) (d resultsDrawing) {
 			c.height = height(f)
 			c.y -= c.height
 			c.day, c.words = ui.From(ctx).Locale.Day(f.Template.OpensAt, f.Template.Zone()), dropAndDay(ctx, f.Template)+": "+p.text(ctx, s, s.value(f))
+			if c.day == day {
+				c.day = ui.From(ctx).Locale.Clock(f.Template.OpensAt, f.Template.Zone())
+			} else {
+				day = c.day
+			}
 		}
 		d.columns = append(d.columns, c)
 	}

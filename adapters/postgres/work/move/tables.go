@@ -55,7 +55,7 @@ var others = []table{
 	{"coupon_tallies", ofDrop}, {"tally_changes", ofDrop}, {"removed_coupons", ofDrop}, {"sale_hours", ofDrop},
 	{"notice_runs", ofDrop}, {"notice_days", ofDrop}, {"notices", ofDrop + ` and t.status <> 0`},
 	{"wallet_passes", ofCoupon}, {"wallet_registrations", ofCoupon},
-	{"orders", ofShop}, {"coupon_orders", ofShop}, {"coupon_use_lines", ofOrder}, {"coupon_order_refunds", ofOrder}, {"budgets", `(t.scope = 'shop' and t.subject = {shop} or t.scope = 'drop' and t.subject = any({drops}) or t.scope = 'campaign' and t.subject = any({campaigns}))`},
+	{"orders", ofShop}, {"coupon_orders", ofShop}, {"coupon_use_lines", ofOrder}, {"coupon_order_refunds", ofOrder}, {"coupon_order_nets", ofDrop}, {"budgets", `(t.scope = 'shop' and t.subject = {shop} or t.scope = 'drop' and t.subject = any({drops}) or t.scope = 'campaign' and t.subject = any({campaigns}))`},
 	{"jobs", ofShop}, {"job_errors", `exists (select from jobs j where j.id = t.job_id and j.shop_number = {shop})`},
 	{"grant_rows", `exists (select from jobs j where j.id = t.sheet_id and j.shop_number = {shop})`},
 	{"hook_endpoints", ofShop}, {"hook_listeners", ofShop}, {"hook_events", ofShop}, {"hook_deliveries", ofEndpoint},
