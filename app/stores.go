@@ -25,6 +25,7 @@ type Stores struct {
 	Verifications audiencedb.Verifications
 
 	Campaigns campaignsdb.Campaigns
+	Recipes   campaignsdb.Recipes
 
 	Codes         couponsdb.Codes
 	CouponSteps   couponsdb.CouponSteps
@@ -97,7 +98,7 @@ func NewStores(db *postgres.DB) Stores {
 
 		Doors: doors, Segments: segments, Users: audiencedb.NewUsers(db), Verifications: audiencedb.NewVerifications(db),
 
-		Campaigns: campaignsdb.NewCampaigns(db, segments),
+		Campaigns: campaignsdb.NewCampaigns(db, segments), Recipes: campaignsdb.NewRecipes(db),
 
 		Codes: couponsdb.NewCodes(db), CouponSteps: couponsdb.NewCouponSteps(db), CouponTallies: couponsdb.NewCouponTallies(db),
 		GateRecorder: couponsdb.NewGateRecorder(db), Gates: couponsdb.NewGates(db), Grants: couponsdb.NewGrants(db),

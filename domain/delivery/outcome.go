@@ -59,6 +59,7 @@ const (
 	ReasonCampaignBudget = "campaign_budget" // the campaign's budget pays for no further coupon
 	ReasonHoldOut        = "hold_out"
 	ReasonTest           = "test_undecided" // waits for the version that wins
+	ReasonNoLonger       = "no_longer"      // of a recipe: what it is about is no longer true of the user
 	ReasonMoreUrgent     = "more_urgent"
 	ReasonCampaignCancel = "campaign_cancelled"
 	ReasonCountry        = "country_not_allowed" // of the phone number

@@ -172,7 +172,7 @@ func (k *Keeper) create(ctx context.Context, c Claim, o *Occurrence, has bool) e
 	spec, key := c.DropOn(o.Day), fmt.Sprintf("series:%d:%s:%d", c.ID, o.Day, o.Try)
 	t, err := k.Templates.Create(ctx, staff.System(), spec, key)
 	o.Version = c.Version
-	if o.Why, err = refusal(err); err != nil || o.Why != nil {
+	if o.Why, err = fault.Refusal(err); err != nil || o.Why != nil {
 		return err
 	}
 	o.State, o.TemplateID, o.Given, o.Version = Created, t.ID, t.Own(), c.Version-1
@@ -217,7 +217,7 @@ func (k *Keeper) adapt(ctx context.Context, c Claim, o *Occurrence, has bool) er
 			_, err = k.Templates.Redo(ctx, staff.System(), t.ID, 0, template.Publishing, "")
 		}
 	}
-	if o.Why, err = refusal(err); err != nil {
+	if o.Why, err = fault.Refusal(err); err != nil {
 		return err
 	}
 	o.Version, o.State = c.Version, Kept
@@ -232,26 +232,9 @@ func (k *Keeper) leave(ctx context.Context, t template.Template, o *Occurrence, 
 		return nil
 	}
 	_, err := k.Templates.Delete(ctx, staff.System(), t.ID, t.Version, staff.ReasonSeries)
-	if o.Why, err = refusal(err); err != nil || o.Why != nil {
+	if o.Why, err = fault.Refusal(err); err != nil || o.Why != nil {
 		return err
 	}
 	o.State = Removed
 	return nil
-}
-
-// refusal returns the refusal that err is, for staff to read; any other error is returned as it is. A stale
-// version is no refusal: the series is kept again.
-func refusal(err error) (*fault.Fault, error) {
-	if err == nil {
-		return nil, nil
-	}
-	if broken, ok := errors.AsType[*fault.Fields](err); ok && len(broken.List) > 0 {
-		first := broken.List[0]
-		return fault.New(fault.Invalid, fault.ErrInvalid.Code, broken.Error()).Told(first.Key), nil
-	}
-	f, ok := errors.AsType[*fault.Fault](err)
-	if kind := fault.KindOf(err); !ok || errors.Is(err, fault.ErrStale) || kind != fault.Invalid && kind != fault.Conflict && kind != fault.Denied && kind != fault.NotFound {
-		return nil, err
-	}
-	return &fault.Fault{Kind: f.Kind, Code: f.Code, Text: err.Error(), Key: f.Key}, nil
 }

@@ -31,6 +31,7 @@ func All() []Story {
 		couponPages(),
 		audiences(),
 		campaigns(),
+		recipePages(),
 		calendars(),
 		campaignOutcomes(),
 		sales(),

@@ -223,8 +223,8 @@ func composed() map[string]bool {
 	add("object.%s", "campaign")
 	add("nav.%s", "campaigns")
 	add("nav.%s", "segments", "suppressions", "import", "mailcheck")
-	add("kind_of.%s", "segment", "webhook", "destination", "suppression", "model", "provider", "series")
-	add("object.%s", "segment", "webhook", "destination", "suppression", "model", "provider", "series")
+	add("kind_of.%s", "segment", "webhook", "destination", "suppression", "model", "provider", "series", "recipe")
+	add("object.%s", "segment", "webhook", "destination", "suppression", "model", "provider", "series", "recipe")
 	add("audit.value.%s", "state.published", "action.replay", "action.discard", "to.address", "to.user", "variant.0", "variant.1")
 	add("coupon.outcome.%s", owned.Done, owned.Undone, owned.RefusedLocked, owned.RefusedUsed, owned.RefusedExpired, owned.RefusedRevoked, owned.RefusedEnded, owned.RefusedNoLock,
 		owned.RefusedOwner, owned.RefusedRule, owned.RefusedChanged, owned.RefusedCurrency, owned.RefusedUnpaid, owned.RefusedConfirms, owned.RefusedSuspended)
@@ -318,7 +318,7 @@ func TestRulesAndFaultsHaveWords(t *testing.T) {
 	}
 	en := book.Languages.Default()
 	var code strings.Builder
-	for _, f := range []string{"../../domain/template/*.go", "../../domain/segment/*.go", "../../domain/user/*.go", "../../domain/staff/*.go", "../../domain/campaign/*.go", "../../domain/campaign/approval/*.go", "../../domain/reminder/*.go", "../../domain/delivery/*.go", "../../domain/testmessage/*.go", "../../domain/message/*.go", "../../domain/picture/*.go", "../../adapters/picture/*.go", "../../domain/redeemcode/*.go", "../../domain/coupon/*.go", "../../domain/cart/*.go", "../../domain/review/*.go", "../../domain/door/*.go", "../../domain/draw/*.go", "../../domain/budget/*.go", "../../domain/series/*.go", "../../domain/job/*.go", "../../domain/event/hook/*.go", "../../domain/staff/alert/*.go", "../../domain/delivery/provider/*.go", "../../app/*.go", "../../adapters/sheet/*.go", "../../web/console/*.go", "../../web/console/*/*.go", "../../web/console/*/*/*.go", "../pages/*/*.go"} {
+	for _, f := range []string{"../../domain/template/*.go", "../../domain/segment/*.go", "../../domain/user/*.go", "../../domain/staff/*.go", "../../domain/campaign/*.go", "../../domain/campaign/approval/*.go", "../../domain/reminder/*.go", "../../domain/delivery/*.go", "../../domain/testmessage/*.go", "../../domain/message/*.go", "../../domain/picture/*.go", "../../adapters/picture/*.go", "../../domain/redeemcode/*.go", "../../domain/coupon/*.go", "../../domain/cart/*.go", "../../domain/review/*.go", "../../domain/door/*.go", "../../domain/draw/*.go", "../../domain/budget/*.go", "../../domain/series/*.go", "../../domain/recipe/*.go", "../../domain/job/*.go", "../../domain/event/hook/*.go", "../../domain/staff/alert/*.go", "../../domain/delivery/provider/*.go", "../../app/*.go", "../../adapters/sheet/*.go", "../../web/console/*.go", "../../web/console/*/*.go", "../../web/console/*/*/*.go", "../pages/*/*.go"} {
 		files, err := filepath.Glob(f)
 		if err != nil {
 			t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 // questions is answered with yes.
 var sweepsWait = map[string][]postgres.Question{
 	"sweep":            {dropsdb.SlotsWait, dropsdb.AnnouncementsWait, deliverydb.BatchesWait, campaignsdb.CampaignsWait, dropsdb.TemplatesWait},
+	"recipes":          {campaignsdb.RecipesWait},
 	"doors":            {audiencedb.DoorsWait, audiencedb.DoorSharesWait},
 	"draws":            {dropsdb.DrawsWait},
 	"series":           {dropsdb.SeriesWait},

@@ -103,8 +103,9 @@ func (s Series) Uncopied(ctx context.Context, limit int) ([]series.Copy, error) 
 	return list, pg.Translate(err)
 }
 
-// lockStanding is held shared by transactions that change a standing reservation of series $1. A copy waits for
-// those that began before it: they may not have seen that the drop is published. Later ones see it.
+// lockStanding is held shared by transactions that change a standing reservation of series $1, and exclusively by a copy.
+// A change that began before the copy may not have seen that the drop is published, and one that commits while the copy
+// runs would be lost to it. Changes wait for the copy, which takes seconds for a million users; see docs/series.md.
 const lockStanding = `hashtextextended('dropbell:series_reservations', $1)`
 
 // copySQL copies the standing reservations of series $1 to its drop $2, and returns how many users have new
@@ -150,20 +151,22 @@ const listStored = `, listed as (
 
 // Copy copies standing reservations to a drop; see [series.KeeperStore].
 func (s Series) Copy(ctx context.Context, c series.Copy) (n int64, err error) {
-	// The wait is short: transactions of users that come after the copy queue behind it.
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
+		// The wait for the lock is short: changes that come later queue behind it. What the copy itself waits for is not limited.
 		if _, err := tx.Exec(ctx, `set local lock_timeout = '200ms'`); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, `select pg_advisory_xact_lock(`+lockStanding+`)`, c.SeriesID)
+		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(`+lockStanding+`)`, c.SeriesID); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `set local lock_timeout to default`); err != nil {
+			return err
+		}
+		err := tx.QueryRow(ctx, copySQL, c.SeriesID, c.TemplateID, reminder.EveryChannel, pg.TraceOf(ctx)).Scan(&n)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
 		return err
 	})
-	if err != nil {
-		return 0, err
-	}
-	err = s.Pool.QueryRow(ctx, copySQL, c.SeriesID, c.TemplateID, reminder.EveryChannel, pg.TraceOf(ctx)).Scan(&n)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return 0, nil
-	}
-	return n, pg.Translate(err)
+	return n, err
 }

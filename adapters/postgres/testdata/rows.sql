@@ -38,6 +38,8 @@ insert into drop_models (shop_number, name, content, saved_by) values (10, 'Even
 insert into series (shop_number, name, rule, starts_on, clock, skips, content) values (10, 'Evenings', 'FREQ=DAILY', '2026-12-01', 72000, '{2026-12-24}', '{"name": "Moon cake night"}');
 insert into series_drops (series_id, day, state, template_id, given, version, copied_at, reminded) values (1, '2026-12-01', 'kept', 1, '{"name": "Moon cake night"}', 1, '2026-11-29 08:00Z', 1), (1, '2026-12-02', 'planned', null, null, 0, null, 0);
 insert into series_reservations (series_id, user_id, slots) values (1, 1001, 1);
+insert into recipes (shop_number, form, settings, is_on, due_at) values (10, 'missed', '{"on": true, "after_minutes": 30}', true, '2026-12-01 13:00Z'), (10, 'calendar', '{}', false, '2026-12-01 13:00Z');
+insert into recipe_rounds (recipe_id, key, state, template_id, at, until, settings, users) values (1, 'drop:1', 'done', 1, '2026-12-01 12:30Z', '2026-12-02 12:00Z', '{}', 0), (65, 'day:2026-12-01', 'done', null, '2026-12-01 12:30Z', '2026-12-02 12:00Z', '{}', 0);
 insert into deleted_drafts (kind, id, shop_number, name, content, deleted_by) values ('template', 900, 10, 'Second thoughts', '{"id": 900}', 'staff:1 Ada');
 insert into live_channels (template_id, channel_id, told) values (1, 'c2hvcA==', '{"state": "open"}');
 

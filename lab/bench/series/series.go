@@ -88,11 +88,20 @@ func (b *bench) measure(ctx context.Context, measured func(context.Context, seri
 	if _, err := b.SQL.Exec(ctx, `checkpoint`); err != nil {
 		return 0, 0, err
 	}
+	before, err := b.PostgresCPU(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
 	begun := time.Now()
 	if err := measured(ctx, series.Copy{SeriesID: 1, TemplateID: t.ID}); err != nil {
 		return 0, 0, err
 	}
 	took := time.Since(begun)
+	after, err := b.PostgresCPU(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	fmt.Printf("%.2f s, of these %.2f s of a processor in PostgreSQL\n", took.Seconds(), (after - before).Seconds())
 	var rows int64
 	err = b.SQL.QueryRow(ctx, `select count(*) from reservations where template_id = $1`, t.ID).Scan(&rows)
 	return took, rows, err

@@ -46,7 +46,7 @@ var others = []table{
 	{"draws", ofDrop + ` and t.state in ('done', 'cancelled')`}, {"draw_counts", ofDrop}, {"draw_chunks", ofDrop}, {"waitlists", ofDrop + ` and t.settled`},
 	{"report_links", ofDrop}, {"drop_models", ofShop}, {"series", ofShop}, {"series_drops", ofSeries}, {"series_reservations", ofSeries}, {"deleted_drafts", ofShop + ` and not (` + ofSegment + `)`}, {"live_channels", ofDrop}, {"drop_archives", ofDrop}, {"exports", ofDrop + ` and t.due_at is null`},
 	{"message_versions", ofShop}, {"message_looks", ofDrop}, {"pictures", ofShop}, {"sms_spent_drops", ofDrop}, {"sms_drop_costs", ofDrop},
-	{"campaigns", ofShop}, {"campaign_publications", ofCampaign}, {"campaign_messages", ofCampaign}, {"campaign_limits", ofShop}, {"campaign_openings", ofCampaign},
+	{"campaigns", ofShop}, {"recipes", ofShop}, {"recipe_rounds", `exists (select from recipes r where r.id = t.recipe_id and r.shop_number = {shop})`}, {"campaign_publications", ofCampaign}, {"campaign_messages", ofCampaign}, {"campaign_limits", ofShop}, {"campaign_openings", ofCampaign},
 	{"campaign_results", ofCampaign}, {"campaign_requests", ofCampaign}, {"campaign_decisions", ofCampaign}, {"campaign_series", ofCampaign}, {"sms_campaign_costs", ofCampaign},
 	{"gates", ofDrop}, {"gate_shards", ofDrop}, {"code_batches", ofDrop},
 	{"code_parts", `exists (select from code_batches b where b.id = t.batch_id and b.template_id = any({drops}))`},
