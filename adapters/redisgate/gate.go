@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strconv"
 	"strings"
 	"sync"
@@ -399,13 +398,3 @@ func (d *drop) forget() {
 	d.soldOut = time.Time{}
 	clear(d.empty)
 }
-
-// shardKeys are the Redis keys of one shard.
-type shardKeys struct{ shard, users, keys, claims, stream, gone, came, pace string }
-
-func keysOf(templateID int64, shard int) shardKeys {
-	tag := "gate:{" + strconv.FormatInt(templateID, 10) + ":" + strconv.Itoa(shard) + "}"
-	return shardKeys{tag, tag + ":users", tag + ":keys", tag + ":claims", tag + ":stream", tag + ":gone", tag + ":came", tag + ":pace"}
-}
-
-func newRandom() *rand.Rand { return rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) }
