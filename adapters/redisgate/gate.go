@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strconv"
 	"strings"
 	"sync"
@@ -387,4 +386,15 @@ func overloaded(why string) *fault.RetryAfter {
 	return &fault.RetryAfter{Err: claim.ErrOverloaded.Because("claims of this drop cannot be decided right now: %s", why), After: time.Second}
 }
 
-func newRandom() *rand.Rand { return rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) }
+func (d *drop) isSoldOut() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return time.Now().Before(d.soldOut)
+}
+
+func (d *drop) forget() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.soldOut = time.Time{}
+	clear(d.empty)
+}

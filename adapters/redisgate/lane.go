@@ -337,16 +337,3 @@ func (l *lane) doorTerms(ctx context.Context, group []*waiting) (string, error) 
 	}
 	return string(terms), nil
 }
-
-func (d *drop) isSoldOut() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return time.Now().Before(d.soldOut)
-}
-
-func (d *drop) forget() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.soldOut = time.Time{}
-	clear(d.empty)
-}

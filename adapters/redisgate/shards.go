@@ -350,11 +350,3 @@ func (s Shards) Clear(ctx context.Context, templateID int64, shards int) error {
 	}
 	return nil
 }
-
-// shardKeys are the Redis keys of one shard.
-type shardKeys struct{ shard, users, keys, claims, stream, gone, came, pace string }
-
-func keysOf(templateID int64, shard int) shardKeys {
-	tag := "gate:{" + strconv.FormatInt(templateID, 10) + ":" + strconv.Itoa(shard) + "}"
-	return shardKeys{tag, tag + ":users", tag + ":keys", tag + ":claims", tag + ":stream", tag + ":gone", tag + ":came", tag + ":pace"}
-}

@@ -181,7 +181,7 @@ var (
 	// A gate that had accepted the claim gives BudgetUsed as the reason of the failed claim.
 	ErrBudget      = fault.Distinct(ErrSoldOut.Because("the campaign's budget is used up; raise it to give further coupons"))
 	ErrLimit       = fault.New(fault.Conflict, "limit_reached", "you have as many of these coupons as one person may have; GET /coupons lists them")
-	ErrHousehold   = fault.New(fault.Conflict, "household_limit", "your household has as many of these coupons as one household may have; GET /coupons lists yours")
+	ErrHousehold   = fault.New(fault.Conflict, "household_limit", "your household has as many of these coupons as one household may have; GET /templates/{id} has the limit")
 	ErrOverloaded  = fault.New(fault.Unavailable, "overloaded", "claims cannot be decided right now; try again")
 	ErrIdempotency = fault.New(fault.Invalid, "idempotency_conflict", "this key was used for another claim; use a new key for a new claim")
 )

@@ -53,7 +53,8 @@ const (
 	ReasonCampaignEnded  = "campaign_ended"
 	ReasonCampaignPaused = "campaign_paused"
 	ReasonSoldOut        = "sold_out"
-	ReasonLimit          = "limit_reached" // has as many coupons as one may
+	ReasonLimit          = "limit_reached"   // has as many coupons as one may
+	ReasonHousehold      = "household_limit" // the household has as many as one may
 	ReasonNoGrant        = "grant_refused"
 	ReasonCouponGone     = "coupon_gone"     // used or revoked: the notice became unnecessary
 	ReasonCampaignBudget = "campaign_budget" // the campaign's budget pays for no further coupon

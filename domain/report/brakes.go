@@ -4,11 +4,20 @@ import (
 	"context"
 	"errors"
 
+	"dropbell/domain/claim"
 	"dropbell/domain/door"
 	"dropbell/domain/draw"
 	"dropbell/domain/review"
 	"dropbell/domain/template"
+	"dropbell/domain/waitlist"
 )
+
+// Curves returns how a drop sold.
+type Curves interface {
+	Curve(ctx context.Context, templateID int64, points int) (claim.Curve, error)
+	// Waits returns the counters of the drop's waitlist.
+	Waits(ctx context.Context, templateID int64) (waitlist.Sheet, error)
+}
 
 // Brakes counts the coupons that were taken back from scripts.
 type Brakes interface {

@@ -14,7 +14,6 @@ import (
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
-	"dropbell/domain/waitlist"
 )
 
 // Compared is the number of earlier drops with which a report compares a drop.
@@ -48,13 +47,6 @@ type Stock interface {
 // Tallies returns the numbers of a drop's coupons by state.
 type Tallies interface {
 	Tally(ctx context.Context, templateID int64) (coupon.Tally, error)
-}
-
-// Curves returns how a drop sold.
-type Curves interface {
-	Curve(ctx context.Context, templateID int64, points int) (claim.Curve, error)
-	// Waits returns the counters of the drop's waitlist.
-	Waits(ctx context.Context, templateID int64) (waitlist.Sheet, error)
 }
 
 // Forecasts compares the forecasts of drops with the actual numbers.

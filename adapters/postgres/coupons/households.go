@@ -24,6 +24,13 @@ const countHousehold = `(select coalesce(sum(o.issued), 0) - case when $3::boole
 // readHouseholds reads the households of the holders of q, for templates with a household limit alone. The
 // templates are locked, so no other transaction changes the counts of a household.
 func readHouseholds(ctx context.Context, conn *pgx.Conn, d *claim.Decider, q readSet) error {
+	limited := false
+	for _, t := range d.Templates {
+		limited = limited || t.HouseholdLimit > 0
+	}
+	if !limited {
+		return nil
+	}
 	users := map[int64][]int64{}
 	for i, id := range q.holderTemplates {
 		if d.Templates[id].HouseholdLimit > 0 {
@@ -58,8 +65,11 @@ func readHouseholdsOf(ctx context.Context, conn *pgx.Conn, d *claim.Decider, tem
 	return err
 }
 
-// householdColumn has the household of each of [countColumns].
+// householdColumn has the household of each of [countColumns]; it is empty if none of the holders has one.
 func householdColumn(d *claim.Decider) []*int64 {
+	if len(d.Households) == 0 {
+		return nil
+	}
 	holders, _ := holdersOf(d.Fresh())
 	list := make([]*int64, len(holders))
 	for i, h := range holders {
