@@ -30,11 +30,11 @@ type Kind struct {
 	waves    []wave
 }
 
-// Rush sells a drop out in about a minute. Moderate leaves coupons: at most 60 % of the stock is
+// Rush sells a drop out in about two minutes. Moderate leaves coupons: at most 60 % of the stock is
 // claimed in the first minute and 80 % altogether.
 var (
-	Rush = Kind{4. / 3, []wave{{.55, 150 * time.Millisecond, 20 * time.Second, 4 * time.Second}, {.3, time.Second, 3 * time.Minute, 35 * time.Second},
-		{.15, 5 * time.Second, 8 * time.Minute, 100 * time.Second}}}
+	Rush = Kind{1.15, []wave{{.42, 150 * time.Millisecond, 30 * time.Second, 5 * time.Second}, {.33, time.Second, 4 * time.Minute, 45 * time.Second},
+		{.25, 5 * time.Second, 8 * time.Minute, 150 * time.Second}}}
 	Moderate = Kind{.8, []wave{{.75, 400 * time.Millisecond, 55 * time.Second, 14 * time.Second}, {.25, time.Minute, 6 * time.Minute, 0}}}
 )
 
