@@ -15,7 +15,7 @@ type SeriesWish struct {
 	Name         string   `json:"name" example:"Friday deal"`
 	TemplateID   string   `json:"template_id" pattern:"^[1-9][0-9]{0,18}$" doc:"The drop whose settings its drops get, as they are now; the series belongs to its shop." example:"1"`
 	RRule        string   `json:"rrule" doc:"An RRULE of RFC 5545, of days only." example:"FREQ=WEEKLY;BYDAY=FR"`
-	Starts       string   `json:"starts" format:"date" doc:"The day from which the rule counts, in the shop's zone: its DTSTART." example:"2027-01-01"`
+	Starts       string   `json:"starts" doc:"The day from which the rule counts, in the shop's zone: its DTSTART." example:"2027-01-01"`
 	Clock        string   `json:"clock" doc:"When the drops open, on the clocks of the shop." example:"20:00"`
 	Skips        []string `json:"skips,omitempty" nullable:"false" doc:"Dates without a drop." example:"[\"2027-12-24\"]"`
 	SkipHolidays bool     `json:"skip_holidays,omitempty" doc:"The holidays of the shop have no drop." example:"true"`
@@ -28,7 +28,7 @@ type Series struct {
 	ShopNumber   string          `json:"shop_number" example:"10"`
 	Name         string          `json:"name" example:"Friday deal"`
 	RRule        string          `json:"rrule" example:"FREQ=WEEKLY;BYDAY=FR"`
-	Starts       string          `json:"starts" format:"date" example:"2027-01-01"`
+	Starts       string          `json:"starts" example:"2027-01-01"`
 	Clock        string          `json:"clock" example:"20:00"`
 	Skips        []string        `json:"skips" nullable:"false" example:"[\"2027-12-24\"]"`
 	SkipHolidays bool            `json:"skip_holidays" example:"true"`
@@ -42,13 +42,13 @@ type Series struct {
 
 // SeriesOpening is a day to come.
 type SeriesOpening struct {
-	Day     string    `json:"day" format:"date" example:"2027-01-01"`
+	Day     string    `json:"day" example:"2027-01-01"`
 	OpensAt time.Time `json:"opens_at" example:"2027-01-01T12:00:00Z"`
 }
 
 // SeriesDrop is a day with its drop.
 type SeriesDrop struct {
-	Day        string `json:"day" format:"date" example:"2027-01-01"`
+	Day        string `json:"day" example:"2027-01-01"`
 	TemplateID string `json:"template_id,omitempty" doc:"Absent until it is created." example:"17"`
 	Code       string `json:"code,omitempty" doc:"Why the series could not create, change or publish the drop; reason says it in words." example:"invalid_transition"`
 	Reason     string `json:"reason,omitempty" example:"the flight check has 1 red points"`
