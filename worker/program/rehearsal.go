@@ -68,16 +68,20 @@ func (s *stage) Play(ctx context.Context, r rehearsal.Rehearsal, tell func(rehea
 		return report, err
 	}
 	report.SharePermille, report.Forecast = rehearsal.Share(reserved, wave), wave.Milliseconds()
-	world, users, opensAt, err := s.prepare(ctx, r, report.SharePermille)
+	world, users, err := s.prepare(ctx, r, report.SharePermille)
 	if err != nil {
 		return report, err
 	}
 	defer world.Close()
 	report.Users = users
+	opensAt, opens, err := s.publish(ctx, world)
+	if err != nil {
+		return report, err
+	}
 	if err := began(report.SharePermille, opensAt); err != nil {
 		return report, err
 	}
-	err = s.run(ctx, world, r, opensAt, profiles, tell, &report)
+	err = s.run(ctx, world, r, opens, profiles, tell, &report)
 	return report, err
 }
 
@@ -118,35 +122,41 @@ func (s *stage) profiles(ctx context.Context) (p mute.Profiles, err error) {
 	return p, err
 }
 
-// prepare makes the world with the copy of the drop, which opens soon.
-func (s *stage) prepare(ctx context.Context, r rehearsal.Rehearsal, share int64) (w *app.World, users int64, opensAt time.Time, err error) {
+// prepare makes the world with the copy of the drop, a draft.
+func (s *stage) prepare(ctx context.Context, r rehearsal.Rehearsal, share int64) (w *app.World, users int64, err error) {
 	rows := s.Stores.Rehearsals
 	from, err := rows.Schema(ctx)
 	if err != nil {
-		return nil, 0, opensAt, err
+		return nil, 0, err
 	}
 	if err := rows.MakeWorld(ctx, app.WorldURL(s.Config), r.ID); err != nil {
-		return nil, 0, opensAt, err
+		return nil, 0, err
 	}
 	if w, err = app.OpenWorld(ctx, s.Config, s.Log, r.ID); err != nil {
-		return nil, 0, opensAt, err
+		return nil, 0, err
 	}
-	opensAt = app.Clock().Add(s.opensIn).Truncate(time.Second)
-	if users, err = w.Stores.Rehearsals.Fill(ctx, dropsdb.Filling{From: from, Drop: r.TemplateID, ID: r.ID, Shop: r.Shop, SharePermille: share, OpensAt: opensAt}); err == nil {
-		templates := &template.Service{Store: w.Stores.Templates, Now: app.Clock}
-		_, err = templates.Do(ctx, staff.System(), r.ID, 0, template.Publishing, "")
-	}
-	if err == nil {
-		err = w.Stores.Rehearsals.Compress(ctx, r.ID, s.step)
-	}
-	if err != nil {
+	if users, err = w.Stores.Rehearsals.Fill(ctx, dropsdb.Filling{From: from, Drop: r.TemplateID, ID: r.ID, Shop: r.Shop, SharePermille: share}); err != nil {
 		w.Close()
 	}
-	return w, users, opensAt, err
+	return w, users, err
+}
+
+// publish publishes the copy, which opens soon, and returns its opening by the database's clock and by this machine's.
+func (s *stage) publish(ctx context.Context, w *app.World) (opensAt, opens time.Time, err error) {
+	opensAt, wait, err := w.Stores.Rehearsals.OpenIn(ctx, w.ID, s.opensIn)
+	opens = time.Now().Add(wait)
+	if err == nil {
+		templates := &template.Service{Store: w.Stores.Templates, Now: app.Clock}
+		_, err = templates.Do(ctx, staff.System(), w.ID, 0, template.Publishing, "")
+	}
+	if err == nil {
+		err = w.Stores.Rehearsals.Compress(ctx, w.ID, s.step)
+	}
+	return opensAt, opens, err
 }
 
 // run runs reminders and the rush, and counts what came of them.
-func (s *stage) run(ctx context.Context, w *app.World, r rehearsal.Rehearsal, opensAt time.Time, profiles mute.Profiles, tell func(rehearsal.Progress), report *rehearsal.Report) error {
+func (s *stage) run(ctx context.Context, w *app.World, r rehearsal.Rehearsal, opens time.Time, profiles mute.Profiles, tell func(rehearsal.Progress), report *rehearsal.Report) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	batches := deliverydb.NewGroupedBatches(w.DB)
@@ -162,8 +172,8 @@ func (s *stage) run(ctx context.Context, w *app.World, r rehearsal.Rehearsal, op
 	}
 	var answered atomic.Int64
 	rush := make(chan rehearsal.Result, 1)
-	go func() { rush <- s.rush(ctx, w, r, opensAt, &answered, report) }()
-	failed := s.watch(ctx, w, r.ID, opensAt, q, &answered, tell)
+	go func() { rush <- s.rush(ctx, w, r, opens, &answered, report) }()
+	failed := s.watch(ctx, w, r.ID, opens, q, &answered, tell)
 	if failed != nil {
 		cancel()
 	}
@@ -181,7 +191,7 @@ func (s *stage) run(ctx context.Context, w *app.World, r rehearsal.Rehearsal, op
 const endsWithin = 2 * time.Minute
 
 // watch looks at the course every second, and finds work that timers should have started, until all slots have ended and the rush is over.
-func (s *stage) watch(ctx context.Context, w *app.World, id int64, opensAt time.Time, q *stageQueue, answered *atomic.Int64, tell func(rehearsal.Progress)) error {
+func (s *stage) watch(ctx context.Context, w *app.World, id int64, opens time.Time, q *stageQueue, answered *atomic.Int64, tell func(rehearsal.Progress)) error {
 	again := time.NewTicker(time.Second)
 	defer again.Stop()
 	for {
@@ -198,25 +208,25 @@ func (s *stage) watch(ctx context.Context, w *app.World, id int64, opensAt time.
 			return err
 		}
 		p.Claims, p.Step = answered.Load(), rehearsal.Reminding
-		now := app.Clock()
+		opened := time.Since(opens)
 		switch {
-		case now.After(opensAt):
+		case opened > 0:
 			p.Step = rehearsal.Rushing
 		case p.Fired == 0:
 			p.Step = rehearsal.Waiting
 		}
 		tell(p)
 		switch {
-		case ended && now.After(opensAt):
+		case ended && opened > 0:
 			return nil
-		case now.After(opensAt.Add(endsWithin)):
+		case opened > endsWithin:
 			return fmt.Errorf("the rehearsal has not ended %s after its opening", endsWithin)
 		}
 	}
 }
 
 // rush lets made-up customers claim from the opening on, in this process, by the path of claims that is not behind the gate.
-func (s *stage) rush(ctx context.Context, w *app.World, r rehearsal.Rehearsal, opensAt time.Time, answered *atomic.Int64, report *rehearsal.Report) rehearsal.Result {
+func (s *stage) rush(ctx context.Context, w *app.World, r rehearsal.Rehearsal, opens time.Time, answered *atomic.Int64, report *rehearsal.Report) rehearsal.Result {
 	curve, err := s.Stores.Rehearsals.Curve(ctx, r.Shop, int(rehearsal.RushTakes/time.Second))
 	if err != nil {
 		curve = nil
@@ -232,7 +242,7 @@ func (s *stage) rush(ctx context.Context, w *app.World, r rehearsal.Rehearsal, o
 	}
 	claims := couponsdb.NewClaims(w.DB, postgres.Grouping{})
 	defer claims.Close()
-	wait := time.NewTimer(time.Until(opensAt))
+	wait := time.NewTimer(time.Until(opens))
 	defer wait.Stop()
 	select {
 	case <-wait.C:

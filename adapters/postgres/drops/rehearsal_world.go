@@ -102,7 +102,7 @@ type copied struct {
 var copiesOf = []copied{
 	{"shops", `t.number = @shop`, nil},
 	{"templates", `t.id = @drop`, map[string]string{
-		"id": `@id`, "state": `'draft'`, "opens_at": `@opens_at`, "closes_at": `@opens_at::timestamptz + interval '1 hour'`, "valid_until": `null`, "valid_hours": `greatest(t.valid_hours, 24)`,
+		"id": `@id`, "state": `'draft'`, "opens_at": `date_trunc('second', clock_timestamp()) + interval '1 hour'`, "closes_at": `date_trunc('second', clock_timestamp()) + interval '2 hours'`, "valid_until": `null`, "valid_hours": `greatest(t.valid_hours, 24)`,
 		"stock": `greatest(1, t.stock * @share / 1000)`, "issued": `0`, "returned": `0`, "held": `0`, "version": `1`, "request_key": `null`, "published_at": `null`, "ended_at": `null`,
 		"claim_mode": `'durable'`, "protection": `'off'`, "doors": `0`, "door_base": `0`, "opening_mode": `'first_come'`, "entry_minutes": `0`, "draw_source": `''`, "draw_public": `''`,
 		"accept_hours": `0`, "waitlist": `'off'`, "accept_minutes": `0`, "use_within_hours": `0`, "obtain": `'claim'`, "remind_once": `false`}},
@@ -124,13 +124,12 @@ type Filling struct {
 	// Drop is the drop, ID the id of its copy.
 	Drop, ID, Shop int64
 	SharePermille  int64
-	OpensAt        time.Time
 }
 
 // Fill copies the drop with the share of its users into the world that s is in, and returns how many users there are. The copy is a draft.
 func (s Rehearsals) Fill(ctx context.Context, f Filling) (users int64, err error) {
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
-		args := pgx.NamedArgs{"shop": f.Shop, "drop": f.Drop, "id": f.ID, "share": f.SharePermille, "opens_at": f.OpensAt}
+		args := pgx.NamedArgs{"shop": f.Shop, "drop": f.Drop, "id": f.ID, "share": f.SharePermille}
 		for _, c := range copiesOf {
 			if err := c.copy(ctx, tx, f.From, args); err != nil {
 				return fmt.Errorf("copy %s: %w", c.table, err)
@@ -168,6 +167,14 @@ func (c copied) copy(ctx context.Context, tx pgx.Tx, from string, args pgx.Named
 	_, err = tx.Exec(ctx, `insert into `+c.table+` (`+strings.Join(columns, ", ")+`) overriding system value select `+strings.Join(values, ", ")+
 		` from `+pgx.Identifier{from, c.table}.Sanitize()+` t where `+c.where, args)
 	return err
+}
+
+// OpenIn sets the opening of the copy, a draft, to a while from now, and its end to an hour later. It returns the opening and how long it is
+// until then, by the database's clock.
+func (s Rehearsals) OpenIn(ctx context.Context, id int64, in time.Duration) (at time.Time, wait time.Duration, err error) {
+	err = s.Pool.QueryRow(ctx, `update templates set opens_at = date_trunc('second', clock_timestamp() + $2::interval), closes_at = date_trunc('second', clock_timestamp() + $2::interval) + interval '1 hour'
+		where id = $1 returning opens_at, opens_at - clock_timestamp()`, id, in).Scan(&at, &wait)
+	return at, wait, pg.Translate(err)
 }
 
 // Compress moves the slots of the copy to distances of step before its opening. All of them wait then. Their messages stay of use for as long
