@@ -47,3 +47,21 @@ begin
 end
 $$;
 -- +goose StatementEnd
+
+-- Shops that other cells have, as their workers told. A shop is made in one cell only.
+create table shops_elsewhere (
+    shop_number bigint primary key,
+    cell        smallint not null check (cell between 0 and 63)
+);
+
+-- +goose StatementBegin
+create or replace function refuse_moved_shop() returns trigger language plpgsql as $$
+begin
+    if exists (select from moves where shop_number = new.number and state in ('emptied', 'left'))
+        or exists (select from shops_elsewhere e where e.shop_number = new.number and not exists (select from moves m where m.shop_number = new.number and m.state = 'arriving')) then
+        raise exception 'the shop has moved to another database' using errcode = 'DB003';
+    end if;
+    return new;
+end
+$$;
+-- +goose StatementEnd

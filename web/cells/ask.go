@@ -346,6 +346,40 @@ func (f *Front) release(w http.ResponseWriter, r *http.Request) {
 	answers[0].write(w)
 }
 
+// passes answers which passes of a device have changed. Instants of changes are of one cell: the answer
+// has the passes of all cells, and the device asks for those that changed with If-Modified-Since.
+func (f *Front) passes(w http.ResponseWriter, r *http.Request) {
+	answers := f.askAll(r.Context(), func(ctx context.Context, _ int) *http.Request {
+		c := again(ctx, r, nil)
+		u := *r.URL
+		u.RawQuery = ""
+		c.URL, c.RequestURI = &u, u.Path
+		return c
+	})
+	all := struct {
+		Serials []string `json:"serialNumbers"`
+		Last    string   `json:"lastUpdated"`
+	}{}
+	for _, a := range answers {
+		own := all
+		own.Serials = nil
+		switch {
+		case a.missing():
+			f.name(w.Header(), answers)
+			refuse(w, r, errSilent) // the device would take a missing pass for a removed one
+			return
+		case a.good() && json.Unmarshal(a.body.Bytes(), &own) == nil:
+			all.Serials, all.Last = append(all.Serials, own.Serials...), own.Last
+		}
+	}
+	if len(all.Serials) == 0 {
+		answers[0].write(w)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(all)
+}
+
 // callback gives the reports of a provider to all cells: each takes those of its own batches. The
 // provider repeats the call unless all cells have taken it; repetitions change nothing.
 func (f *Front) callback(w http.ResponseWriter, r *http.Request) {

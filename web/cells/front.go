@@ -56,6 +56,8 @@ type Map struct {
 	Shops map[int64]cell.Number
 	// Moved are the cells that have taken shops of other cells.
 	Moved []cell.Number
+	// Known is whether all cells have told their shops.
+	Known bool
 	// Older has for each cell the greatest id that cannot be of the cell: ids up to it are of cell 0.
 	Older []int64
 }
@@ -64,8 +66,9 @@ type Map struct {
 type Places interface {
 	// Map returns the present map. It does not wait for a database.
 	Map() *Map
-	// Settle returns the cell of the shop. A shop without a cell gets the cell with the fewest shops.
-	Settle(ctx context.Context, shop int64) (cell.Number, error)
+	// Settle calls do with the cell of a shop that may be new: such a shop gets the cell with the fewest
+	// shops, and no other process settles a shop until do returns.
+	Settle(ctx context.Context, shop int64, do func(cell.Number)) error
 }
 
 // Options are what a front needs beside its cells. All are required.
@@ -94,6 +97,18 @@ type Front struct {
 // New returns the front of the cells, which stand at their numbers. Cell 0 is home.
 func New(cells []*Cell, o Options) *Front {
 	return &Front{Options: o, cells: cells, known: otter.Must(&otter.Options[int64, cell.Number]{MaximumSize: remembered})}
+}
+
+// Closed passes requests to next while open returns true, and refuses them otherwise: the cell's
+// database does not have its copies of home's rows yet, or is not the cell that CELLS says.
+func Closed(next http.Handler, open func() bool) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !open() {
+			refuse(w, r, errSilent)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // ServeHTTP is part of [http.Handler].

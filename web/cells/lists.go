@@ -59,7 +59,7 @@ var lists = []struct {
 	{true, "templates", list{items: "templates", at: "opens_at", id: "id", cursor: "after", pages: byPage, ascending: true}},
 	{true, "campaigns", list{items: "campaigns", at: "created_at", id: "id", cursor: "before"}},
 	{true, "reviews", list{items: "groups", at: "found_at", id: "id", cursor: "before", pages: byPage}},
-	{true, "webhooks", list{}}, {true, "dead-letters", list{}}, {true, "budgets", list{}},
+	{true, "shops", list{items: "shops", id: "number"}}, {true, "webhooks", list{}}, {true, "dead-letters", list{}}, {true, "budgets", list{}},
 }
 
 func listAt(method string, staff bool, part []string) (list, bool) {
@@ -231,6 +231,13 @@ func (l list) merge(to object, parts []part, limit int, cursors []string, ascend
 	next := ""
 	switch l.pages {
 	case byItem:
+		if l.cursor == "" {
+			for _, p := range parts {
+				page = append(page, p.items...)
+			}
+			slices.SortStableFunc(page, func(a, b item) int { return b.after(a) }) // by number
+			break
+		}
 		page = take(parts, limit, cursors)
 		next = joinCursors(cursors)
 	case byInstant:

@@ -21,8 +21,9 @@ type places struct{ Map_ Map }
 
 func (p *places) Map() *Map { return &p.Map_ }
 
-func (p *places) Settle(_ context.Context, shop int64) (cell.Number, error) {
-	return p.Map_.Shops[shop], nil
+func (p *places) Settle(_ context.Context, shop int64, do func(cell.Number)) error {
+	do(p.Map_.Shops[shop])
+	return nil
 }
 
 // newFront returns the front of programs. Redeem codes begin with the number of their cell.
@@ -32,7 +33,10 @@ func newFront(p *places, programs ...http.Handler) *Front {
 		list = append(list, &Cell{Name: string(rune('a' + i)), Handler: h})
 	}
 	return New(list, Options{Places: p, Now: time.Now,
-		CodeCell:     func(typed string) (cell.Number, bool) { n, err := strconv.Atoi(typed[:min(1, len(typed))]); return cell.Number(n), err == nil },
+		CodeCell: func(typed string) (cell.Number, bool) {
+			n, err := strconv.Atoi(typed[:min(1, len(typed))])
+			return cell.Number(n), err == nil
+		},
 		LinkDrop:     parse,
 		LinkCampaign: parse,
 	})

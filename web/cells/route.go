@@ -1,6 +1,7 @@
 package cells
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -31,12 +32,7 @@ func (t target) serve(f *Front, w http.ResponseWriter, r *http.Request) {
 	case t.all != nil:
 		t.all(f, w, r)
 	case t.settles && t.shop > 0:
-		n, err := f.Places.Settle(r.Context(), t.shop)
-		if err != nil {
-			refuse(w, r, err)
-			return
-		}
-		f.cells[n].Handler.ServeHTTP(w, r)
+		f.settle(w, r, t.shop)
 	case t.id != 0:
 		f.byID(w, r, t.cell, t.id)
 	default:
@@ -56,7 +52,38 @@ func (f *Front) ofID(id int64) target {
 
 // ofShop returns the target of the shop's program. A shop without a cell is unknown everywhere, and
 // home says so.
-func (f *Front) ofShop(number int64) target { return target{cell: f.Places.Map().Shops[number]} }
+func (f *Front) ofShop(number int64) target {
+	m := f.Places.Map()
+	if n, ok := m.Shops[number]; ok || m.Known {
+		return target{cell: n}
+	}
+	return target{all: func(_ *Front, w http.ResponseWriter, r *http.Request) { refuse(w, r, errSilent) }}
+}
+
+// settle answers a request that may make the first row of a shop.
+func (f *Front) settle(w http.ResponseWriter, r *http.Request, shop int64) {
+	if n, ok := f.Places.Map().Shops[shop]; ok {
+		f.cells[n].Handler.ServeHTTP(w, r)
+		return
+	}
+	// Home refuses callers who may not make anything: they settle no shops.
+	probe := r.Clone(r.Context())
+	probe.Method, probe.Body, probe.ContentLength = http.MethodGet, http.NoBody, 0
+	probe.URL = &url.URL{Path: base + "/admin/segment-fields"}
+	probe.RequestURI = probe.URL.Path
+	if a := (<-f.ask(r.Context(), []int{0}, func(ctx context.Context, _ int) *http.Request { return probe.WithContext(ctx) })).answer; !a.good() {
+		f.cells[0].Handler.ServeHTTP(w, r)
+		return
+	}
+	done := false
+	err := f.Places.Settle(r.Context(), shop, func(n cell.Number) {
+		done = true
+		f.cells[n].Handler.ServeHTTP(w, r)
+	})
+	if err != nil && !done {
+		refuse(w, r, err)
+	}
+}
 
 const base = "/api/v1"
 
@@ -89,6 +116,9 @@ func (f *Front) route(r *http.Request) target {
 	case "r", "pictures":
 		return target{all: (*Front).anywhere}
 	case "wallet":
+		if next(2) == "devices" && r.Method == http.MethodGet {
+			return target{all: (*Front).passes}
+		}
 		if next(2) == "devices" || next(1) == "passes" || next(2) == "passes" {
 			return target{all: (*Front).anywhere}
 		}
@@ -144,8 +174,8 @@ func (f *Front) ofAPI(r *http.Request, part []string) target {
 	case name == "shops" && len(part) > 1:
 		number, ok := parse(part[1])
 		switch {
-		case !ok, len(part) == 2:
-			return target{} // the shop's own row is written at home
+		case !ok:
+			return target{}
 		case r.Method == http.MethodGet:
 			return f.ofShop(number)
 		}

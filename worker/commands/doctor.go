@@ -110,7 +110,8 @@ func (d *doctorOf) measure(ctx context.Context) error {
 		d.database(ctx, a)
 	}
 	if _, err := config.LoadOnly(d.getenv, "REDIS_URL"); err == nil {
-		if a.Redis, err = redis.Open(cfg.RedisURL); err != nil {
+		a.Redis, err = redis.Open(cfg.RedisURL)
+		if a.Shared = a.Redis; err != nil {
 			return err
 		}
 		defer func() { _ = a.Redis.Close() }()

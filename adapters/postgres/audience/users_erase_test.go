@@ -89,7 +89,7 @@ var impersonal = strings.Fields(`accepted_messages alert_deliveries alert_destin
 	code_batches code_parts code_serials console_settings copying_cells coupon_operations coupon_order_refunds coupon_orders coupon_returns coupon_tallies coupon_use_lines coupons dead_letter_jobs deleted_drafts door_codes door_members doors draw_chunks draw_counts draw_growth draws drop_archives drop_models drop_opening_counts drop_openings erased_users event_relay exports feedback_totals
 	figure_recounts gate_shards gates goose_db_version handled_events hook_cursor hook_deliveries hook_events hook_hours hook_listeners housekeeping_steps inbox_changes inbox_history live_channels mail_warmup message_looks message_versions moves moving_rows
 	notice_cursor notice_days notice_runs notices opt_out_changes orders outbox password_links password_mails picture_files pictures processes providers recovery_codes relayed_events removals removed_coupons removed_steps report_links review_runs
-	sale_hours saved_views second_factors segment_members sessions shops sign_ins slot_forecasts slot_results slots sms_campaign_costs sms_drop_costs sms_early sms_replies sms_serials sms_spent sms_spent_drops staff staff_browsers stock_counts tally_changes templates
+	sale_hours saved_views second_factors segment_members sessions shops shops_elsewhere sign_ins slot_forecasts slot_results slots sms_campaign_costs sms_drop_costs sms_early sms_replies sms_serials sms_spent sms_spent_drops staff staff_browsers stock_counts tally_changes templates
 	user_changes waiters waitlists`)
 
 func gone(sql string) string {

@@ -212,4 +212,5 @@ insert into moving_rows (shop_number, seq, name, content) values (900, 1, 'notic
 
 -- copies in other cells
 insert into copying_cells (cell) values (1);
+insert into shops_elsewhere (shop_number, cell) values (901, 1);
 insert into copies_due (cell, name, key) values (1, 'users', '{1001}');

@@ -280,8 +280,12 @@ func (c Copier) Compare(ctx context.Context) error {
 		}
 		return nil
 	})
+	const compared = `update copying_cells set compared_at = clock_timestamp() where cell = $1`
 	if err == nil {
-		_, err = c.Home.Pool.Exec(ctx, `update copying_cells set compared_at = clock_timestamp() where cell = $1`, c.Number)
+		_, err = c.Cell.Pool.Exec(ctx, compared, 0)
+	}
+	if err == nil {
+		_, err = c.Home.Pool.Exec(ctx, compared, c.Number)
 	}
 	return pg.Translate(err)
 }

@@ -1,0 +1,189 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"dropbell/adapters/config"
+	workdb "dropbell/adapters/postgres/work"
+	"dropbell/adapters/postgres/work/move"
+	"dropbell/app"
+	"dropbell/domain/cell"
+	"dropbell/domain/staff"
+	"dropbell/domain/user"
+	"dropbell/worker/shell"
+)
+
+const (
+	// copyEvery is how often changes of home's rows are copied to a cell.
+	copyEvery = 500 * time.Millisecond
+	// copyWithin bounds one step, and helloWithin a question whether the cell answers, which comes before
+	// a transaction is begun at home.
+	copyWithin, helloWithin = 30 * time.Second, 3 * time.Second
+	// compareWithin bounds the comparison of all rows.
+	compareWithin = time.Hour
+)
+
+// buildAll builds the program, or that of home with the programs of the further cells in others.
+func buildAll(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, error) {
+	if !cfg.Several() {
+		return build(ctx, cfg, log)
+	}
+	home, err := build(ctx, cfg.OfCell(0), log)
+	for n := 1; n < len(cfg.Cells) && err == nil; n++ {
+		var one *program
+		one, err = build(ctx, cfg.OfCell(n), log)
+		one.home = home
+		home.others = append(home.others, one)
+		home.OnClose(one.Close)
+	}
+	return home, err
+}
+
+// all returns the programs of all cells at their numbers.
+func (p *program) all() []*program { return append([]*program{p}, p.others...) }
+
+// serveAll runs the programs of all cells until ctx ends or one of them fails for good.
+func (p *program) serveAll(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	errs := make([]error, len(p.all()))
+	var all sync.WaitGroup
+	for i, one := range p.all() {
+		all.Go(func() {
+			if errs[i] = one.serve(ctx); errs[i] != nil && len(p.others) > 0 {
+				errs[i] = fmt.Errorf("cell %s: %w", one.Config.CellName(), errs[i])
+			}
+			cancel()
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// gatherer returns the metrics of all cells.
+func (p *program) gatherer() prometheus.Gatherer {
+	var apps []*app.App
+	for _, one := range p.all() {
+		apps = append(apps, one.App)
+	}
+	return app.Gather(apps...)
+}
+
+// readyOfAll answers /readyz for the programs of all cells.
+func (p *program) readyOfAll() http.HandlerFunc {
+	if len(p.others) == 0 {
+		return p.ready()
+	}
+	var names []string
+	var ready []http.HandlerFunc
+	for _, one := range p.all() {
+		names, ready = append(names, one.Config.CellName()), append(ready, one.ready())
+	}
+	return app.ReadyOfCells(names, ready)
+}
+
+// copier copies home's rows to this program's cell.
+func (p *program) copier() move.Copier {
+	return move.Copier{Home: p.home.DB, Cell: p.DB, Number: cell.Number(p.Config.Cell), Erase: func(ctx context.Context, id int64) error {
+		err := p.Stores.Users.Erase(ctx, user.ID(id), staff.Entry{Actor: staff.System(), Action: "user.erase", ObjectKind: "user", ObjectID: user.ID(id).String(), Reason: "erased at home"})
+		if errors.Is(err, user.ErrNotFound) {
+			return nil
+		}
+		return err
+	}}
+}
+
+// copies is one run of the loop of copies. All rows are compared first if that is due.
+func (p *program) copies(ctx context.Context) error {
+	hello, cancel := context.WithTimeout(ctx, helloWithin)
+	defer cancel()
+	if err := p.DB.Ping(hello); err != nil {
+		return err
+	}
+	c := p.copier()
+	begin, cancel := context.WithTimeout(ctx, copyWithin)
+	defer cancel()
+	due, err := c.Due(begin)
+	if err == nil && due {
+		comparing, cancel := context.WithTimeout(ctx, compareWithin)
+		defer cancel()
+		err = c.Compare(comparing)
+	}
+	for more := err == nil; more; {
+		step, cancel := context.WithTimeout(ctx, copyWithin)
+		more, err = c.Step(step)
+		cancel()
+	}
+	return err
+}
+
+// awaitCopies returns when the cell has its copies of home's rows. A worker of the role house makes
+// them; others wait. It returns false if ctx ended first.
+func (p *program) awaitCopies(ctx context.Context) bool {
+	told := ""
+	for {
+		h, err := p.Stores.Cells.Held(ctx)
+		if err == nil && h.Joined && int(h.Number) == p.Config.Cell {
+			return true
+		}
+		if err == nil && p.has(shell.House) {
+			if err = p.copier().Begin(ctx); err == nil {
+				err = p.copies(ctx)
+			}
+		}
+		if err != nil && err.Error() != told && ctx.Err() == nil {
+			told = err.Error()
+			p.Log.Warn("worker waits for the copies of home's rows", "error", err)
+		}
+		if !shell.Sleep(ctx, schemaPause) {
+			return false
+		}
+	}
+}
+
+// elsewhere tells each cell which shops the others have, so that no shop is made twice. told is what
+// they know already.
+func (p *program) elsewhere() func(context.Context) error {
+	type pair struct{ at, of int }
+	told := map[pair][]int64{}
+	return func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, helloWithin)
+		defer cancel()
+		held := make([]*workdb.Held, len(p.all()))
+		var all sync.WaitGroup
+		for n, one := range p.all() {
+			all.Go(func() {
+				if h, err := one.Stores.Cells.Held(ctx); err == nil && int(h.Number) == n {
+					held[n] = &h
+				}
+			})
+		}
+		all.Wait()
+		var errs []error
+		for at, here := range held {
+			for of, h := range held {
+				if here == nil || h == nil || at == of {
+					continue
+				}
+				shops := slices.DeleteFunc(slices.Clone(h.Shops), func(shop int64) bool { return slices.Contains(h.Arriving, shop) })
+				if known, ok := told[pair{at, of}]; ok && slices.Equal(known, shops) {
+					continue
+				}
+				err := p.all()[at].Stores.Cells.KnowElsewhere(ctx, cell.Number(of), shops)
+				if errs = append(errs, err); err == nil {
+					told[pair{at, of}] = shops
+				}
+			}
+		}
+		return errors.Join(errs...)
+	}
+}
