@@ -93,6 +93,17 @@ func (c Config) CellName() string {
 	return c.Cells[c.Cell].Name
 }
 
+// CellNames are the names of all cells; nil = there is one cell.
+func (c Config) CellNames() (names []string) {
+	for _, one := range c.Cells {
+		names = append(names, one.Name)
+	}
+	if len(names) == 1 {
+		return nil
+	}
+	return names
+}
+
 // OfCell returns the configuration of one cell's program. Its queues, streams and locks are in a
 // numbered database of Redis of its own; limits stay in the database of home, SharedRedisURL. The
 // standby for reports and the first admin and key are home's.

@@ -23,6 +23,9 @@ import (
 // the other cells.
 const MissingHeader = "Dropbell-Cells-Missing"
 
+// ChoicePath is where the console stores which cell's lists it shows.
+const ChoicePath = "/cells"
+
 // CellCookie is the cookie with the name of the cell whose lists the console shows.
 const CellCookie = "dropbell_cell"
 

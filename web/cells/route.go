@@ -124,7 +124,7 @@ func (f *Front) route(r *http.Request) target {
 		}
 	case "u", "livez", "openapi.json", ".well-known":
 	default:
-		return f.ofConsole(r, part)
+		return f.ofConsole(r, path, r.URL.Query())
 	}
 	return target{}
 }

@@ -51,6 +51,27 @@ func (s Cells) Held(ctx context.Context) (h Held, err error) {
 	return h, pg.Translate(err)
 }
 
+// Has reports whether the database has the shop, or has begun to move it to the cell.
+func (s Cells) Has(ctx context.Context, shop int64, to cell.Number) (has bool, err error) {
+	err = s.Pool.QueryRow(ctx, `select exists (select from shops where number = $1 and not exists (select from moves where shop_number = $1 and state = 'arriving'))
+		or exists (select from moves where shop_number = $1 and state <> 'arriving' and cell = $2)`, shop, to).Scan(&has)
+	return has, pg.Translate(err)
+}
+
+// Copying is how far the copies of home's rows in a cell are behind.
+func (s Cells) Copying(ctx context.Context) (list []doctor.Cell, err error) {
+	rows, err := s.Pool.Query(ctx, `select c.cell::int, (select count(*) from copies_due d where d.cell = c.cell) from copying_cells c where c.cell > 0 order by 1`)
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	var one doctor.Cell
+	_, err = pgx.ForEachRow(rows, []any{&one.Number, &one.Due}, func() error {
+		list = append(list, one)
+		return nil
+	})
+	return list, pg.Translate(err)
+}
+
 // Settling calls do while no other process settles a shop. It is called at home.
 func (s Cells) Settling(ctx context.Context, do func() error) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
