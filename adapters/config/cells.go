@@ -39,7 +39,7 @@ func cells(c *Config, v string) error {
 		}
 		one := Cell{Name: v[at[2]:at[3]], URL: strings.TrimSpace(v[at[1]:end])}
 		if err := database(func(*Config) *string { return new(string) })(c, one.URL); err != nil {
-			return fmt.Errorf("%s: the address %w", one.Name, err)
+			return fmt.Errorf("has an address, of cell %d, that %w", i, err)
 		}
 		if seen[one.Name] || seen[one.URL] {
 			return errors.New("must name each cell and each address once")

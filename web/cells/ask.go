@@ -408,14 +408,18 @@ func refuse(w http.ResponseWriter, r *http.Request, err error) {
 	if status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")
 	}
+	refuseAs(w, r, status, code, "this cannot be answered right now; try again")
+}
+
+func refuseAs(w http.ResponseWriter, r *http.Request, status int, code, detail string) {
 	if !strings.HasPrefix(r.URL.Path, base+"/") {
-		http.Error(w, "this cannot be answered right now; try again", status)
+		http.Error(w, detail, status)
 		return
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(map[string]any{"type": "/docs#code-" + code, "title": http.StatusText(status), "status": status,
-		"detail": "this cannot be answered right now; try again", "code": code})
+		"detail": detail, "code": code})
 }
 
 // later returns the later of two instants as texts; a text that is no instant is the earliest.

@@ -117,7 +117,7 @@ func Closed(next http.Handler, open func() bool) http.Handler {
 // ServeHTTP is part of [http.Handler].
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	where := f.route(r)
-	if where.reads && r.ContentLength != 0 {
+	if where.reads {
 		body, err := f.body(w, r)
 		if err != nil {
 			refuse(w, r, err)

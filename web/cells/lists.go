@@ -29,6 +29,8 @@ type list struct {
 	// counts are numbers that are added, up to a bound; latest are instants of which the latest counts.
 	counts map[string]int
 	latest []string
+	// sums is whether all numbers are added, also those of objects within the answer.
+	sums bool
 }
 
 // pages is what the cursor of a list means.
@@ -59,7 +61,7 @@ var lists = []struct {
 	{true, "templates", list{items: "templates", at: "opens_at", id: "id", cursor: "after", pages: byPage, ascending: true}},
 	{true, "campaigns", list{items: "campaigns", at: "created_at", id: "id", cursor: "before"}},
 	{true, "reviews", list{items: "groups", at: "found_at", id: "id", cursor: "before", pages: byPage}},
-	{true, "shops", list{items: "shops", id: "number"}}, {true, "webhooks", list{}}, {true, "dead-letters", list{}}, {true, "budgets", list{}},
+	{true, "shops", list{items: "shops", id: "number"}}, {true, "webhooks", list{}}, {true, "dead-letters", list{}}, {true, "budgets", list{}}, {true, "capacity", list{sums: true}},
 }
 
 func listAt(method string, staff bool, part []string) (list, bool) {
@@ -216,12 +218,30 @@ func (l list) join(to, o object) {
 			to[name], _ = json.Marshal(min(a+b, l.counts[name]))
 		case slices.Contains(l.latest, name):
 			to[name], _ = json.Marshal(later(text(old), text(raw)))
+		case l.sums && raw[0] != '[' && raw[0] != '"':
+			to[name] = added(old, raw)
 		case len(raw) > 0 && raw[0] == '[':
 			var a, b []json.RawMessage
 			_, _ = json.Unmarshal(old, &a), json.Unmarshal(raw, &b)
 			to[name], _ = json.Marshal(append(a, b...))
 		}
 	}
+}
+
+// added returns the sum of two numbers, or of the numbers of two objects.
+func added(a, b json.RawMessage) json.RawMessage {
+	var own, other object
+	if json.Unmarshal(a, &own) == nil && json.Unmarshal(b, &other) == nil && own != nil && other != nil {
+		for name, raw := range other {
+			own[name] = added(own[name], raw)
+		}
+		sum, _ := json.Marshal(own)
+		return sum
+	}
+	var x, y float64
+	_, _ = json.Unmarshal(a, &x), json.Unmarshal(b, &y)
+	sum, _ := json.Marshal(x + y)
+	return sum
 }
 
 // merge adds a page of at most limit items, and the cursor of the next one. The cursor of a cell whose

@@ -162,6 +162,17 @@ func TestAListWithoutACell(t *testing.T) {
 	}
 }
 
+// TestWantedProcessesAreAdded: each cell tells what its own loads need.
+func TestWantedProcessesAreAdded(t *testing.T) {
+	program := func(body string) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(body)) })
+	}
+	f := newFront(&places{}, program(`{"web":2,"worker_roles":{"gate":2},"until":"2027","reasons":[1]}`), program(`{"web":3,"worker_roles":{"gate":4},"until":"2028","reasons":[2]}`))
+	if _, o, _ := get(f, "/api/v1/admin/capacity"); fmt.Sprint(o) != "map[reasons:[1 2] until:2027 web:5 worker_roles:map[gate:6]]" {
+		t.Error(o)
+	}
+}
+
 // TestInboxesOfAllCells: messages are merged by their instants, those of one instant stay together, and
 // unread ones are added.
 func TestInboxesOfAllCells(t *testing.T) {

@@ -20,6 +20,8 @@ type target struct {
 	id   int64
 	// reads is whether the body may name the cell.
 	reads bool
+	// must is set if a request that names no cell is refused: its answer would be of home alone.
+	must string
 	// settles is whether the request may make the first row of a shop.
 	settles bool
 	shop    int64
@@ -29,6 +31,8 @@ type target struct {
 
 func (t target) serve(f *Front, w http.ResponseWriter, r *http.Request) {
 	switch {
+	case t.must != "":
+		refuseAs(w, r, http.StatusUnprocessableEntity, "invalid_request", t.must)
 	case t.all != nil:
 		t.all(f, w, r)
 	case t.settles && t.shop > 0:
@@ -191,10 +195,15 @@ func (f *Front) ofAPI(r *http.Request, part []string) target {
 		return target{all: (*Front).everywhere}
 	case staff && r.Method == http.MethodGet && name == "users" && len(part) == 3 && part[2] == "data":
 		return target{all: list{}.serve}
+	case name == "coupons" && len(part) == 2 && part[1] == "qualify", name == "orders" && len(part) == 3:
+		return target{reads: true, must: "name coupons, or the shop of the order: this installation has several databases"}
 	case r.Method == http.MethodPost:
 		return target{reads: true, settles: staff && len(part) == 1}
 	}
-	t, _ := f.byQuery(r.URL.Query())
+	t, one := f.byQuery(r.URL.Query())
+	if staff && part[0] == "money" && !one {
+		t.must = "name a shop: this installation has several databases"
+	}
 	return t
 }
 
@@ -242,5 +251,5 @@ func (f *Front) byBody(t target, body []byte) target {
 	if n, ok := f.CodeCell(of.Code); ok && of.Code != "" && int(n) < len(f.cells) {
 		return target{cell: n, id: -1}
 	}
-	return target{}
+	return target{must: t.must}
 }
