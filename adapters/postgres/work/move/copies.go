@@ -179,7 +179,7 @@ func (c Copier) copy(ctx context.Context, source pgx.Tx, to *pg.DB, d due) error
 			}
 			ids = append(ids, id)
 		}
-		return c.erase(ctx, source, ids)
+		return c.erase(ctx, source, ids, true)
 	}
 	i := slices.IndexFunc(copies, func(t copied) bool { return t.name == d.name })
 	if i < 0 {
@@ -237,7 +237,8 @@ func (t copied) store(ctx context.Context, source pgx.Tx, to *pg.DB, s shape, re
 
 // erase erases the users in the cell who were erased at home, and lets those be known again whose
 // erasure was lifted there. The cell notes its own instants, by which its processes learn of erasures.
-func (c Copier) erase(ctx context.Context, home pgx.Tx, ids []int64) error {
+// again also erases users whom the cell has noted as erased: their erasure may have died.
+func (c Copier) erase(ctx context.Context, home pgx.Tx, ids []int64, again bool) error {
 	var erased, lifted, here []int64
 	if err := home.QueryRow(ctx, `select coalesce(array_agg(u) filter (where e.user_id is not null), '{}'), coalesce(array_agg(u) filter (where e.user_id is null), '{}')
 		from unnest($1::bigint[]) u left join erased_users e on e.user_id = u`, ids).Scan(&erased, &lifted); err != nil {
@@ -247,7 +248,7 @@ func (c Copier) erase(ctx context.Context, home pgx.Tx, ids []int64) error {
 		return err
 	}
 	if err := c.Cell.Pool.QueryRow(ctx, `select coalesce(array_agg(u order by u), '{}') from unnest($1::bigint[]) u
-		where not exists (select from erased_users e where e.user_id = u) or exists (select from users where id = u)`, erased).Scan(&here); err != nil {
+		where $2 or not exists (select from erased_users e where e.user_id = u) or exists (select from users where id = u)`, erased, again).Scan(&here); err != nil {
 		return err
 	}
 	for _, id := range here {
@@ -308,7 +309,7 @@ func (c Copier) compareErased(ctx context.Context, home pgx.Tx) error {
 			if len(ids) == 0 {
 				break
 			}
-			if err := c.erase(ctx, home, ids); err != nil {
+			if err := c.erase(ctx, home, ids, false); err != nil {
 				return err
 			}
 			after = ids[len(ids)-1]
