@@ -26,21 +26,25 @@ type twoCells struct {
 	*testing.T
 	address string
 	a, b    *pgxpool.Pool
-	server  *localstack.Postgres
+	home    *localstack.Postgres
+	server  *localstack.Postgres // of cell b
 }
 
 func startCells(t *testing.T) *twoCells {
 	t.Helper()
 	c := &twoCells{T: t}
-	server, err := localstack.StartPostgres(t.Context(), localstack.Options{})
-	if err != nil {
-		t.Fatal(err)
+	for _, s := range []**localstack.Postgres{&c.home, &c.server} {
+		one, err := localstack.StartPostgres(t.Context(), localstack.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = one.Stop(context.Background()) })
+		if err := migrations.Up(t.Context(), one.URL()); err != nil {
+			t.Fatal(err)
+		}
+		*s = one
 	}
-	t.Cleanup(func() { _ = server.Stop(context.Background()) })
-	c.server = server
-	if err := migrations.Up(t.Context(), server.URL()); err != nil {
-		t.Fatal(err)
-	}
+	server := c.server
 	db, err := postgres.Open(t.Context(), server.URL(), postgres.Options{AppName: "test"})
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +54,7 @@ func startCells(t *testing.T) *twoCells {
 	if err != nil {
 		t.Fatal(err)
 	}
-	home := localstack.Database(t)
+	home := c.home.URL()
 	c.a, c.b = c.pool(home), c.pool(server.URL())
 	c.address = serveAll(t, "DATABASE_URL", "", "CELLS", "a="+home+",b="+server.URL(), "AUTH_JWT_SECRET", "0123456789abcdef0123456789abcdef", "LINK_SECRET", "a secret of tests with 32 bytes and more")
 	return c
@@ -206,7 +210,7 @@ func TestAnEveningInTwoCells(t *testing.T) {
 			t.Errorf("confirm: %d %v", status, o)
 		}
 	}
-	c.without("halted", first, func() { c.server.Pause() })
+	c.without("cell b halted", first, 1000, true, func() { c.server.Pause() })
 	c.server.Resume()
 	c.until("the change of contacts has not arrived", func() bool {
 		return c.number(c.b, `select count(*) from users where id = 77 and opt_outs <> 0`) == 1
@@ -219,7 +223,9 @@ func TestAnEveningInTwoCells(t *testing.T) {
 		const left = `select count(*) from reservations where user_id = 3`
 		return c.number(c.a, left) == 0 && c.number(c.b, left) == 0 && c.number(c.b, `select count(*) from erased_users where user_id = 3`) == 1
 	})
-	c.without("killed", first, func() {
+	c.without("home halted", second, 2000, false, func() { c.home.Pause() })
+	c.home.Resume()
+	c.without("cell b killed", first, 3000, true, func() {
 		if err := c.server.Kill(); err != nil {
 			t.Fatal(err)
 		}
@@ -228,9 +234,9 @@ func TestAnEveningInTwoCells(t *testing.T) {
 
 // without has users claim coupons of the drop of home while the other cell is away, and changes the
 // contacts of one. A request may take as long as the slowest one before took, several times over.
-func (c *twoCells) without(how, drop string, end func()) {
+// away is whether the cell that ends is not home. Users are counted from first.
+func (c *twoCells) without(how, drop string, first int64, away bool, end func()) {
 	c.Helper()
-	var first int64 = c.number(c.a, `select coalesce(max(user_id), 0) + 1000 from coupons`)
 	claims := func(from int64) (slowest time.Duration, err error) {
 		var all sync.WaitGroup
 		var mu sync.Mutex
@@ -262,6 +268,12 @@ func (c *twoCells) without(how, drop string, end func()) {
 			c.Errorf("%s: a claim of the other cell took %v, %v before", how, took, usual)
 		}
 		c.Logf("%s: the slowest of 100 claims took %v, before %v", how, took, usual)
+	}
+	if !away {
+		if status, o := c.call("PUT", "/preferences", 77, map[string]any{"opt_outs": []string{"sms"}}); status != http.StatusServiceUnavailable {
+			c.Errorf("%s: a change of contacts: %d %v", how, status, o)
+		}
+		return
 	}
 	if status, o := c.call("PUT", "/preferences", 77, map[string]any{"opt_outs": []string{"sms"}}); status >= 300 {
 		c.Errorf("%s: a change of contacts: %d %v", how, status, o)
