@@ -166,4 +166,3 @@ func (f *Front) callback(w http.ResponseWriter, r *http.Request) {
 	}
 	answers[0].write(w)
 }
-

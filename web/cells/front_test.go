@@ -38,7 +38,7 @@ func TestRequestsFindTheirCell(t *testing.T) {
 		{"POST", "/api/v1/orders", `{"shop_number":"20","order_id":"1"}`, "b"}, {"POST", "/api/v1/orders/A-1/lock", `{"coupons":["130"]}`, "b"},
 		{"POST", "/api/v1/coupons/qualify", `{"order":{"shop_number":"20"}}`, "b"}, {"POST", "/api/v1/phone/verification", `{"phone":"1"}`, "a"},
 		{"POST", "/api/v1/admin/templates", `{"shop_number":"20"}`, "b"}, {"POST", "/api/v1/admin/campaigns", `{"shop_number":"10"}`, "a"},
-		{"GET", "/api/v1/admin/money?shop=20", "", "b"},
+		{"POST", "/api/v1/admin/dead-letters/replay", `{"filter":{"campaign_id":"130"}}`, "b"}, {"GET", "/api/v1/admin/money?shop=20", "", "b"},
 		{"PATCH", "/api/v1/admin/campaigns/130", `{}`, "b"}, {"PUT", "/api/v1/admin/shops/20", `{}`, "b"},
 		{"PUT", "/api/v1/admin/shops/20/budget", `{}`, "b"}, {"GET", "/api/v1/admin/shops/20/pictures", "", "b"}, {"GET", "/api/v1/admin/events?shop=20", "", "b"},
 		{"GET", "/api/v1/admin/templates?shop=20", "", "b"}, {"GET", "/d/130", "", "b"}, {"GET", "/l/130", "", "b"}, {"GET", "/draw/130", "", "b"}, {"GET", "/u/x", "", "a"},
@@ -50,7 +50,7 @@ func TestRequestsFindTheirCell(t *testing.T) {
 			t.Errorf("%s %s %s: %q answers %q, want %q", c.method, c.path, c.body, got, w.Body, c.want)
 		}
 	}
-	for _, path := range []string{"POST /api/v1/coupons/qualify", "POST /api/v1/orders/A-1/lock", "GET /api/v1/admin/money"} {
+	for _, path := range []string{"POST /api/v1/coupons/qualify", "POST /api/v1/orders/A-1/lock", "POST /api/v1/admin/dead-letters/replay", "GET /api/v1/admin/money"} {
 		method, path, _ := strings.Cut(path, " ")
 		if status, o, _ := call(f, method, path, ""); status != 422 || o["code"] != "invalid_request" {
 			t.Errorf("%s: %d %v", path, status, o)

@@ -197,6 +197,8 @@ func (f *Front) ofAPI(r *http.Request, part []string) target {
 		return target{all: list{}.serve}
 	case name == "coupons" && len(part) == 2 && part[1] == "qualify", name == "orders" && len(part) == 3:
 		return target{reads: true, must: "name coupons, or the shop of the order: this installation has several databases"}
+	case name == "dead-letters" && r.Method == http.MethodPost:
+		return target{reads: true, must: "name template_id or campaign_id: this installation has several databases"}
 	case r.Method == http.MethodPost:
 		return target{reads: true, settles: staff && len(part) == 1}
 	}
@@ -233,9 +235,13 @@ func (f *Front) byBody(t target, body []byte) target {
 		Order      struct {
 			ShopNumber string `json:"shop_number"`
 		} `json:"order"`
+		Filter struct {
+			TemplateID string `json:"template_id"`
+			CampaignID string `json:"campaign_id"`
+		} `json:"filter"`
 	}
 	_ = json.Unmarshal(body, &of) // the program refuses what cannot be read
-	for _, text := range append([]string{of.TemplateID, of.CampaignID}, of.Coupons...) {
+	for _, text := range append([]string{of.TemplateID, of.CampaignID, of.Filter.TemplateID, of.Filter.CampaignID}, of.Coupons...) {
 		if id, ok := parse(text); ok {
 			return f.ofID(id)
 		}
