@@ -148,6 +148,7 @@ func (c *twoCells) drop(shop string, after time.Duration) string {
 func TestAnEveningInTwoCells(t *testing.T) {
 	c := startCells(t)
 	c.until("cell b does not serve", func() bool { return !strings.Contains(body(t, c.address+"/readyz"), "cell b") })
+	c.until("the key has not reached cell b", func() bool { return c.number(c.b, `select count(*) from api_keys`) == 1 })
 	soon := 5*time.Minute + 6*time.Second // so that reminders are due in six seconds
 	first, second := c.drop("10", soon), c.drop("20", soon)
 	if n := c.number(c.a, `select count(*) from templates`); n != 1 || c.number(c.b, `select count(*) from templates where shop_number = 20`) != 1 {
