@@ -94,12 +94,13 @@ type Front struct {
 	cells []*Cell
 	// known remembers the cell of ids whose shop has moved.
 	known  *otter.Cache[int64, cell.Number]
-	bodies atomic.Int64 // being read
+	bodies atomic.Int64  // being read
+	retry  time.Duration // see [retryStream]
 }
 
 // New returns the front of the cells, which stand at their numbers. Cell 0 is home.
 func New(cells []*Cell, o Options) *Front {
-	return &Front{Options: o, cells: cells, known: otter.Must(&otter.Options[int64, cell.Number]{MaximumSize: remembered})}
+	return &Front{Options: o, cells: cells, retry: retryStream, known: otter.Must(&otter.Options[int64, cell.Number]{MaximumSize: remembered})}
 }
 
 // Closed passes requests to next while open returns true, and refuses them otherwise: the cell's

@@ -137,7 +137,8 @@ func TestOthersDoNotWait(t *testing.T) {
 	})
 }
 
-// TestStreamsOfAllCells: the events of all cells come over one stream, and its ids lead on in all of them.
+// TestStreamsOfAllCells: the events of all cells come over one stream, and its ids lead on in all of them. A
+// cell that was away is tried again; a refusal of all cells is the client's.
 func TestStreamsOfAllCells(t *testing.T) {
 	lasts := make(chan string, 4)
 	program := func(event string) http.Handler {
@@ -151,7 +152,16 @@ func TestStreamsOfAllCells(t *testing.T) {
 			<-r.Context().Done()
 		})
 	}
-	f := newFront(&places{}, program("x"), program("y"))
+	var tries atomic.Int64
+	y := program("y")
+	f := newFront(&places{}, program("x"), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if tries.Add(1) == 1 { // away at first
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		y.ServeHTTP(w, r)
+	}))
+	f.retry = time.Millisecond
 	server := httptest.NewServer(f)
 	defer server.Close()
 	read := func(last string) (id string, events int) {
@@ -185,6 +195,12 @@ func TestStreamsOfAllCells(t *testing.T) {
 	<-lasts
 	<-lasts
 	read(id)
+	var calls atomic.Int64
+	w := httptest.NewRecorder()
+	newFront(&places{}, refusing(503, "overloaded", &calls), refusing(401, "unauthenticated", &calls)).ServeHTTP(w, httptest.NewRequest("GET", "/api/v1/inbox/stream", nil))
+	if w.Code != http.StatusUnauthorized && w.Code != http.StatusServiceUnavailable {
+		t.Errorf("refused by all: %d", w.Code)
+	}
 	if got := map[string]bool{<-lasts: true, <-lasts: true}; !got["x:x1"] || !got["y:y1"] {
 		t.Error(got)
 	}

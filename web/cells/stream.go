@@ -9,42 +9,35 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 )
 
+// retryStream is how long after a failure a cell's stream is opened again, and streamWrite how long the
+// client may take to receive an event.
+const retryStream, streamWrite = 5 * time.Second, 10 * time.Second
+
 // stream sends the events of all cells' inbox streams to one client. The id of an event is the
-// position in the streams of all cells, so that any process can continue from there. A stream of a
-// cell that ends, or does not begin, ends the client's stream, which the client opens again, unless
-// the cell does not answer: then the others go on, and the comment names it.
+// position in the streams of all cells, so that any process can continue from there. If a cell's stream
+// ends, so does the client's, which the client opens again. A cell that does not answer is tried again,
+// while the client receives the events of the others.
 func (f *Front) stream(w http.ResponseWriter, r *http.Request) {
-	last := f.cursors(r.Header.Get("Last-Event-ID"))
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	s := &streams{f: f, w: w, control: http.NewResponseController(w), position: last, end: cancel}
+	s := &streams{f: f, w: w, control: http.NewResponseController(w), position: f.cursors(r.Header.Get("Last-Event-ID")), end: cancel, answers: make([]*answer, len(f.cells))}
 	var all sync.WaitGroup
-	for n, c := range f.cells {
-		if f.Now().UnixNano() < c.silent.Load() {
-			continue
-		}
-		pipe, sent := io.Pipe()
-		own := again(ctx, r, nil)
-		own.Header.Del("Last-Event-ID")
-		if last[n] != "" {
-			own.Header.Set("Last-Event-ID", last[n])
-		}
+	for n := range f.cells {
 		all.Go(func() {
-			defer sent.Close()
-			c.Handler.ServeHTTP(&piped{s: s, header: http.Header{}, to: sent}, own)
-		})
-		all.Go(func() {
-			s.copy(n, pipe)
-			_ = pipe.Close()
+			for s.open(ctx, r, n) {
+				select {
+				case <-ctx.Done():
+				case <-time.After(f.retry):
+				}
+			}
 		})
 	}
 	all.Wait()
-	if !s.begun && s.refused != nil {
-		s.refused.write(w)
-	} else if !s.begun {
-		refuse(w, r, errSilent)
+	if !s.begun {
+		f.refusal(w, r, s.answers)
 	}
 }
 
@@ -57,8 +50,45 @@ type streams struct {
 	mu       sync.Mutex
 	begun    bool
 	ready    bool
-	refused  *answer
 	position []string
+	// answers are the refusals of cells, and failed is how many cells have refused or failed at first.
+	answers []*answer
+	failed  int
+}
+
+// open opens the stream of cell n and copies it until it ends. It returns whether to try again.
+func (s *streams) open(ctx context.Context, r *http.Request, n int) bool {
+	s.mu.Lock()
+	last := s.position[n]
+	s.mu.Unlock()
+	own := again(ctx, r, nil)
+	if own.Header.Del("Last-Event-ID"); last != "" {
+		own.Header.Set("Last-Event-ID", last)
+	}
+	from, to := io.Pipe()
+	p := &piped{s: s, header: http.Header{}, to: to}
+	var copying sync.WaitGroup
+	copying.Go(func() {
+		s.copy(n, from)
+		_ = from.Close()
+	})
+	s.f.cells[n].Handler.ServeHTTP(p, own)
+	_ = to.Close()
+	copying.Wait()
+	if p.kept == nil { // it has ended, or the client has left
+		s.end()
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.answers[n] == nil {
+		s.failed++
+	}
+	s.answers[n] = p.kept
+	if s.failed == len(s.answers) || p.kept.status < 500 {
+		s.end()
+	}
+	return ctx.Err() == nil
 }
 
 // begin sends the head of the client's answer once.
@@ -72,6 +102,8 @@ func (s *streams) begin(header http.Header) {
 	for name, values := range header {
 		s.w.Header()[name] = values
 	}
+	_ = s.control.SetReadDeadline(time.Time{}) // those of the server are for answers that end
+	_ = s.control.SetWriteDeadline(time.Now().Add(streamWrite))
 	s.w.WriteHeader(http.StatusOK)
 	_ = s.control.Flush()
 }
@@ -101,9 +133,6 @@ func (s *streams) copy(n int, from io.Reader) {
 		event.Reset()
 		ready = false
 	}
-	if s.f.Now().UnixNano() >= s.f.cells[n].silent.Load() {
-		s.end()
-	}
 }
 
 // send writes one event; of the cells' first events the client is sent one. It returns false if the
@@ -115,6 +144,7 @@ func (s *streams) send(event []byte, ready bool) bool {
 		return true
 	}
 	s.ready = s.ready || ready
+	_ = s.control.SetWriteDeadline(time.Now().Add(streamWrite))
 	if _, err := s.w.Write(event); err != nil {
 		s.end()
 		return false
@@ -144,11 +174,6 @@ func (p *piped) WriteHeader(status int) {
 		return
 	}
 	p.kept = &answer{status: status, header: p.header}
-	p.s.mu.Lock()
-	defer p.s.mu.Unlock()
-	if p.s.refused.missing() {
-		p.s.refused = p.kept
-	}
 }
 
 // Write is part of [http.ResponseWriter].
