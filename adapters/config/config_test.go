@@ -31,7 +31,7 @@ func TestDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := config.Config{DatabaseURL: "postgres://u:p@db:5432/dropbell", Cells: []config.Cell{{Name: "main", URL: "postgres://u:p@db:5432/dropbell"}}, RedisURL: "redis://cache:6379/0", HTTPAddr: "127.0.0.1:8080",
+	want := config.Config{DatabaseURL: "postgres://u:p@db:5432/dropbell", RedisURL: "redis://cache:6379/0", HTTPAddr: "127.0.0.1:8080",
 		PoolMode:       "session",
 		ReplicaMaxLag:  10 * time.Second,
 		WorkerHTTPAddr: "127.0.0.1:8081", PublicURL: "http://127.0.0.1:8080", LogLevel: "info", SMS: config.SMS{Provider: "json"}, SMTPTLS: "opportunistic", APNSURL: "https://api.push.apple.com", FCMURL: "https://fcm.googleapis.com", FCMPerMinute: 600_000, Wallet: config.Wallet{PushURL: "https://api.push.apple.com", GoogleURL: "https://walletobjects.googleapis.com"}, RatePerUser: 600, RatePerKey: 300_000, WorkerBatches: map[string]int{"app": 16, "email": 4, "sms": 8, "webpush": 8, "webhook": 4},
@@ -77,7 +77,7 @@ func TestEveryVariableIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := config.Config{DatabaseURL: "postgres://u:p@db:5432/dropbell", RedisURL: "redis://cache:6379/0", HTTPAddr: ":80",
+	want := config.Config{DatabaseURL: "postgres://u:p@db:5432/dropbell", Cells: []config.Cell{{Name: "main", URL: "postgres://u:p@db:5432/dropbell"}}, RedisURL: "redis://cache:6379/0", HTTPAddr: ":80",
 		PoolMode: "transaction", SessionURL: "postgres://u:p@primary:5432/dropbell", MoveURL: "postgres://u:p@other:5432/dropbell", ReplicaURL: "postgres://u:p@standby:5432/dropbell", ReplicaMaxLag: 2 * time.Second,
 		WorkerHTTPAddr: ":81", PublicURL: "https://drops.example", ShopOrigins: []string{"https://shop.example", "http://localhost:3000"}, TrustedProxies: []string{"10.0.0.0/8", "192.168.0.7/32"}, LogLevel: "debug",
 		JWTSecret: "0123456789abcdef0123456789abcdef", JWTIssuer: "iss", JWTAud: "aud", JWTMaxAge: 90 * time.Minute, AdminEmail: "a@example.com", AdminPassword: "correct horse",
