@@ -130,7 +130,7 @@ func (c *twoCells) drop(shop string, after time.Duration) string {
 	c.Helper()
 	opens := time.Now().UTC().Truncate(time.Second).Add(after)
 	status, o := c.call("POST", "/admin/templates", 0, map[string]any{"shop_number": shop, "name": "Drop of " + shop, "kind": "amount_off", "amount_off": 100, "currency": "CNY", "target": "shop",
-		"stock": 1000, "per_user_limit": 1, "opens_at": opens, "closes_at": opens.Add(2 * time.Hour), "valid_hours": 1, "obtain": "claim"})
+		"stock": 10_000, "per_user_limit": 1, "opens_at": opens, "closes_at": opens.Add(2 * time.Hour), "valid_hours": 1, "obtain": "claim"})
 	if status != http.StatusCreated {
 		c.Fatalf("%d %v", status, o)
 	}
