@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/cookiejar"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -26,6 +28,7 @@ type twoCells struct {
 	*testing.T
 	address string
 	a, b    *pgxpool.Pool
+	cells   string // CELLS
 	home    *localstack.Postgres
 	server  *localstack.Postgres // of cell b
 }
@@ -56,7 +59,9 @@ func startCells(t *testing.T) *twoCells {
 	}
 	home := c.home.URL()
 	c.a, c.b = c.pool(home), c.pool(server.URL())
-	c.address = serveAll(t, "DATABASE_URL", "", "CELLS", "a="+home+",b="+server.URL(), "AUTH_JWT_SECRET", "0123456789abcdef0123456789abcdef", "LINK_SECRET", "a secret of tests with 32 bytes and more")
+	c.cells = "a=" + home + ",b=" + server.URL()
+	c.address = serveAll(t, "DATABASE_URL", "", "CELLS", c.cells, "AUTH_JWT_SECRET", "0123456789abcdef0123456789abcdef", "LINK_SECRET", "a secret of tests with 32 bytes and more",
+		"ADMIN_EMAIL", "ada@dropbell.test", "ADMIN_PASSWORD", "correct horse battery", "CONSOLE_SECOND_FACTOR", "optional")
 	return c
 }
 
@@ -230,6 +235,69 @@ func TestAnEveningInTwoCells(t *testing.T) {
 		if err := c.server.Kill(); err != nil {
 			t.Fatal(err)
 		}
+	})
+}
+
+// TestStaffInTwoCells: a member signs in once and sees the lists of the database that was chosen; pages of a
+// drop open from any. A shop moves from one database to the other behind the same address, with its ids.
+func TestStaffInTwoCells(t *testing.T) {
+	c := startCells(t)
+	c.until("the key has not reached cell b", func() bool { return c.number(c.b, `select count(*) from api_keys`) == 1 })
+	first, second := c.drop("10", 3*time.Hour), c.drop("20", 3*time.Hour)
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	browser := &http.Client{Jar: jar}
+	page := func(method, path string, form url.Values) string {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), method, c.address+path, strings.NewReader(form.Encode()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if method == http.MethodPost {
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		}
+		answer, err := browser.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		if err != nil || answer.StatusCode != http.StatusOK {
+			t.Fatalf("%s %s: %d %v", method, path, answer.StatusCode, err)
+		}
+		return string(text)
+	}
+	page("POST", "/signin", url.Values{"email": {"ada@dropbell.test"}, "password": {"correct horse battery"}})
+	shows := func(text string, want, not string) {
+		t.Helper()
+		if !strings.Contains(text, want) || strings.Contains(text, not) || !strings.Contains(text, `action="/cells"`) {
+			t.Errorf("%q is not shown, or %q is, or there is no choice:\n%s", want, not, text)
+		}
+	}
+	shows(page("GET", "/templates", nil), "Drop of 10", "Drop of 20")
+	shows(page("POST", "/cells", url.Values{"cell": {"b"}, "return": {"/templates"}}), "Drop of 20", "Drop of 10")
+	shows(page("GET", "/templates/"+first, nil), "Drop of 10", "Drop of 20")
+	shows(page("GET", "/templates/"+second, nil), "Drop of 20", "Drop of 10")
+
+	var out journal
+	if err := command(t.Context(), []string{"worker", "move", "10", "b"}, environment("CELLS", c.cells), &out); err != nil {
+		t.Fatalf("%v\n%s", err, &out)
+	}
+	c.until("the drop that has moved is not found", func() bool {
+		status, o := c.call("GET", "/admin/templates/"+first, 0, nil)
+		return status == http.StatusOK && o["name"] == "Drop of 10"
+	})
+	if status, o := c.call("POST", "/reservations", 5, map[string]any{"template_id": first, "shop_number": "10", "reminders": []map[string]any{{"channel": "app", "minutes": 5}}}); status != http.StatusCreated {
+		t.Errorf("reserving after the move: %d %v", status, o)
+	}
+	if n := c.number(c.b, `select count(*) from reservations where user_id = 5`); n != 1 || c.number(c.a, `select count(*) from templates`) != 0 {
+		t.Errorf("%d reservations in cell b", n)
+	}
+	c.until("a new drop of the shop is not made where the shop is", func() bool {
+		c.drop("10", 3*time.Hour)
+		return c.number(c.a, `select count(*) from templates`) == 0
 	})
 }
 
