@@ -1,12 +1,15 @@
 package app
 
 import (
+	"context"
+
 	"dropbell/adapters/lookup"
 	"dropbell/adapters/postgres"
 	couponsdb "dropbell/adapters/postgres/coupons"
 	"dropbell/adapters/redisgate"
 	"dropbell/domain/claim"
 	"dropbell/domain/template"
+	"dropbell/domain/user"
 )
 
 // Claims are the gates of a process, one of each, which decide claims in groups.
@@ -23,6 +26,12 @@ type Claims struct {
 type gateFacts struct {
 	couponsdb.Gates
 	*lookup.Templates
+	claims *couponsdb.Claims
+}
+
+// Household implements [redisgate.Info]: claims that arrive together share one query.
+func (f gateFacts) Household(ctx context.Context, templateID int64, by user.ID) (int64, error) {
+	return f.claims.Household(ctx, templateID, by)
 }
 
 // NewClaims opens the gates of this process; Close of the App closes them. durable and gate set
@@ -32,7 +41,7 @@ func (a *App) NewClaims(templates *lookup.Templates, durable postgres.Grouping, 
 	c := Claims{Erased: a.Erased, Templates: templates, Durable: couponsdb.NewClaims(a.DB, durable)}
 	a.OnClose(func() error { c.Durable.Close(); return nil })
 	gate.Later, gate.Now = c.Durable, Clock
-	c.Gate = redisgate.New(a.Redis, gateFacts{a.Stores.Gates, templates}, gate)
+	c.Gate = redisgate.New(a.Redis, gateFacts{a.Stores.Gates, templates, c.Durable}, gate)
 	return c
 }
 

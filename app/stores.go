@@ -25,6 +25,7 @@ type Stores struct {
 	Verifications audiencedb.Verifications
 
 	Campaigns campaignsdb.Campaigns
+	Recipes   campaignsdb.Recipes
 
 	Codes         couponsdb.Codes
 	CouponSteps   couponsdb.CouponSteps
@@ -55,11 +56,14 @@ type Stores struct {
 	Counters      dropsdb.Counters
 	Draws         dropsdb.Draws
 	Exports       dropsdb.Exports
+	Flights       dropsdb.Flights
 	Forecasts     dropsdb.Forecasts
 	Live          dropsdb.Live
 	Models        dropsdb.Models
 	Openings      dropsdb.Openings
+	Rehearsals    dropsdb.Rehearsals
 	Reports       dropsdb.Reports
+	Series        dropsdb.Series
 	Setups        dropsdb.Setups
 	Slots         dropsdb.Slots
 	Templates     dropsdb.Templates
@@ -76,6 +80,7 @@ type Stores struct {
 	Housekeeping workdb.Housekeeping
 	Jobs         workdb.Jobs
 	Outbox       workdb.Outbox
+	Processes    workdb.Processes
 	Timers       workdb.Timers
 	Uploads      workdb.Uploads
 }
@@ -86,13 +91,14 @@ type Stores struct {
 func NewStores(db *postgres.DB) Stores {
 	segments, batches, doors := audiencedb.NewSegments(db), deliverydb.NewBatches(db), audiencedb.NewDoors(db)
 	slots, announcements := dropsdb.NewSlots(db, batches), dropsdb.NewAnnouncements(db)
-	slots.Doors, announcements.Doors = doors, doors
+	exports := dropsdb.NewExports(db)
+	slots.Doors, announcements.Doors, exports.Doors = doors, doors, doors
 	return Stores{
 		Audit: accessdb.NewAudit(db), Sessions: accessdb.NewSessions(db), Staff: accessdb.NewStaff(db),
 
 		Doors: doors, Segments: segments, Users: audiencedb.NewUsers(db), Verifications: audiencedb.NewVerifications(db),
 
-		Campaigns: campaignsdb.NewCampaigns(db, segments),
+		Campaigns: campaignsdb.NewCampaigns(db, segments), Recipes: campaignsdb.NewRecipes(db),
 
 		Codes: couponsdb.NewCodes(db), CouponSteps: couponsdb.NewCouponSteps(db), CouponTallies: couponsdb.NewCouponTallies(db),
 		GateRecorder: couponsdb.NewGateRecorder(db), Gates: couponsdb.NewGates(db), Grants: couponsdb.NewGrants(db),
@@ -104,14 +110,14 @@ func NewStores(db *postgres.DB) Stores {
 		WarmUps: deliverydb.NewWarmUps(db),
 
 		Announcements: announcements, Boards: dropsdb.NewBoards(db), Budgets: dropsdb.NewBudgets(db), Cockpits: dropsdb.NewCockpits(db),
-		Counters: dropsdb.NewCounters(db), Draws: dropsdb.NewDraws(db), Exports: dropsdb.NewExports(db), Forecasts: dropsdb.NewForecasts(db), Live: dropsdb.NewLive(db), Models: dropsdb.NewModels(db),
-		Openings: dropsdb.NewOpenings(db), Reports: dropsdb.NewReports(db), Setups: dropsdb.NewSetups(db),
+		Counters: dropsdb.NewCounters(db), Draws: dropsdb.NewDraws(db), Exports: exports, Flights: dropsdb.NewFlights(db), Forecasts: dropsdb.NewForecasts(db), Live: dropsdb.NewLive(db), Models: dropsdb.NewModels(db),
+		Openings: dropsdb.NewOpenings(db), Rehearsals: dropsdb.NewRehearsals(db), Reports: dropsdb.NewReports(db), Series: dropsdb.NewSeries(db), Setups: dropsdb.NewSetups(db),
 		Slots: slots, Templates: dropsdb.NewTemplates(db),
 
 		Messages: messagesdb.NewMessages(db), PictureFiles: messagesdb.NewPictureFiles(db), Pictures: messagesdb.NewPictures(db),
 
 		Alerts: workdb.NewAlerts(db, nil), Cells: workdb.NewCells(db), DeadMessages: workdb.NewDeadMessages(db), Hooks: workdb.NewHooks(db),
-		Housekeeping: workdb.NewHousekeeping(db), Jobs: workdb.NewJobs(db), Outbox: workdb.NewOutbox(db), Timers: workdb.NewTimers(db),
+		Housekeeping: workdb.NewHousekeeping(db), Jobs: workdb.NewJobs(db), Outbox: workdb.NewOutbox(db), Processes: workdb.NewProcesses(db), Timers: workdb.NewTimers(db),
 		Uploads: workdb.NewUploads(db),
 	}
 }

@@ -29,6 +29,7 @@ const usage = `dropbell takes coupon drops from the first reminder to the last c
   dropbell audit ...          recompute from the rows what is booked, and exit, as worker audit does
   dropbell doctor ...         examine the installation before an evening and say what to do, and
                               exit, as worker doctor does
+  dropbell rush ...           let made-up customers claim from the copy of a rehearsal, and exit, as worker rush does
   dropbell verify-draw ...    recompute a draw from its file or address and say whether it followed
                               its card; see dropbell verify-draw --help
   dropbell mcp ...            let an assistant read drops, figures and explanations by the Model
@@ -57,7 +58,7 @@ func command(ctx context.Context, args []string, getenv func(string) string, out
 		return web.Main(ctx, args[1:], getenv, out)
 	case "worker":
 		return worker.Main(ctx, args[1:], getenv, out)
-	case "migrate", "audit", "doctor":
+	case "migrate", "audit", "doctor", "rush":
 		return worker.Main(ctx, args, getenv, out)
 	case "listen":
 		return listen(ctx, args[1:], getenv, out)

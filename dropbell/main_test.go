@@ -59,6 +59,7 @@ func TestCommands(t *testing.T) {
 		{"audit --help", nil, 0, "worker audit campaign ID"},
 		{"doctor now", nil, 2, "usage: dropbell doctor"},
 		{"doctor --help", nil, 0, "worker doctor [-json]"},
+		{"rush", nil, 2, "usage: dropbell rush"},
 		{"listen", nil, 2, "see dropbell listen --help"},
 		{"listen --help", nil, 0, "--forward"},
 		{"verify-draw nowhere.json", nil, 2, "the draw cannot be read"},

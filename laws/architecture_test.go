@@ -32,6 +32,9 @@ var textLibraries = []string{"github.com/yuin/goldmark", "golang.org/x/text/lang
 // checks a draw uses them too.
 var drawLibraries = []string{"golang.org/x/mod/sumdb/note", "golang.org/x/mod/sumdb/tlog"}
 
+// seriesLibraries compute the days of a rule of RFC 5545, without I/O.
+var seriesLibraries = []string{"github.com/teambition/rrule-go"}
+
 // viewLibraries are the libraries, besides the standard library, that the views may use.
 var viewLibraries = []string{"github.com/a-h/templ", "github.com/nicksnyder/go-i18n", "golang.org/x/text"}
 
@@ -63,6 +66,9 @@ func refusal(s source, imp string) string {
 			return ""
 		}
 		if s.dir == "domain/draw" && within(imp, drawLibraries...) {
+			return ""
+		}
+		if s.dir == "domain/series" && within(imp, seriesLibraries...) {
 			return ""
 		}
 		return domainRefusal(imp, own, isOwn)

@@ -31,6 +31,8 @@ type Harness interface {
 	Raise(id, stock int64)
 	// Doors sets the doors of the template, for all nodes of the gate.
 	Doors(id int64, doors []template.Door)
+	// Household makes the user one of the household.
+	Household(by user.ID, household string)
 	// Coupons returns every coupon of the template after all accepted claims have been written.
 	Coupons(id int64) []claim.Claim
 	// Balance returns the template's stock and the value of its counter of issued coupons, after
@@ -64,6 +66,7 @@ func Run(t *testing.T, start func(*testing.T) Harness) {
 		{"pause and resume", pauseAndResume},
 		{"stock raised in the rush", stockRaisedInTheRush},
 		{"doors", doors},
+		{"households", households},
 		{"any order of steps", anyOrderOfSteps},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, start(t)) })

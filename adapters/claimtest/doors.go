@@ -1,6 +1,7 @@
 package claimtest
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -47,4 +48,52 @@ func doors(t *testing.T, h Harness) {
 	}
 	through(1, 5, claim.ErrSoldOut)
 	Holds(t, h, drop.ID, 10, 2)
+}
+
+// households: the users of a household get as many coupons as one household may have, in any interleaving. A coupon counts
+// for the household of its user's first coupon of the drop.
+func households(t *testing.T, h Harness) {
+	const crowd, most = 12, 3
+	drop := h.Open(1000, 2, func(s *template.Spec) { s.HouseholdLimit = most })
+	free := h.Open(1000, 2, nil)
+	for by := range user.ID(crowd) {
+		h.Household(1+by, "aaaaaaaaaaaaaaaa")
+	}
+	h.Household(50, "bbbbbbbbbbbbbbbb")
+	won, claimed := 0, map[user.ID]int{}
+	for _, r := range rush(t, h, 4*crowd, func(i int) claim.Request { return Tap(drop, user.ID(1+i%crowd), "") }) {
+		switch {
+		case r.err == nil:
+			won++
+			claimed[r.asked.UserID]++
+		case !errors.Is(r.err, claim.ErrHousehold) && !errors.Is(r.err, claim.ErrLimit):
+			t.Errorf("user %d: %v", r.asked.UserID, r.err)
+		}
+	}
+	if won != most {
+		t.Errorf("the household got %d coupons, want %d", won, most)
+	}
+	Holds(t, h, drop.ID, most, 2)
+	owner, other := user.ID(0), user.ID(0)
+	for by := range user.ID(crowd) {
+		if claimed[1+by] == 1 {
+			owner = 1 + by
+		} else if claimed[1+by] == 0 {
+			other = 1 + by
+		}
+	}
+	claims(t, h, Tap(drop, other, ""), claim.ErrHousehold)
+	claims(t, h, Tap(drop, 50, ""), nil) // of another household
+	claims(t, h, Tap(drop, 60, ""), nil) // of none
+	claims(t, h, Tap(drop, 60, ""), nil)
+	claims(t, h, Tap(drop, 60, ""), claim.ErrLimit)
+	claims(t, h, Tap(free, other, ""), nil) // another drop counts no households
+	Holds(t, h, drop.ID, most+3, 2)
+	if owner != 0 {
+		h.Household(owner, "bbbbbbbbbbbbbbbb")
+		claims(t, h, Tap(drop, owner, ""), claim.ErrHousehold)
+	}
+	h.Household(other, "bbbbbbbbbbbbbbbb")
+	claims(t, h, Tap(drop, other, ""), nil)
+	Holds(t, h, drop.ID, most+4, 2)
 }

@@ -178,6 +178,13 @@ var questions = map[string]struct {
 		`with paused as (update templates set state = 'paused' returning id) insert into waitlists (template_id, joined, waiting, offered) select min(id), 1, 1, 1 from paused`,
 		`with over as (update templates set opens_at = date_trunc('second', now()) - interval '2 hours', closes_at = date_trunc('second', now()) returning id)
 			insert into waitlists (template_id) select id from over limit 1`}},
+	"series": {dropsdb.SeriesWait, []string{
+		`insert into series (shop_number, name, rule, starts_on, clock, content) select min(number), 'x', 'FREQ=DAILY', '2027-01-01', 0, '{}' from shops`,
+		`with t as (update templates set opens_at = date_trunc('second', now()) + interval '1 hour', closes_at = date_trunc('second', now()) + interval '2 hours' where state = 'published' returning id)
+			insert into series_drops (series_id, day, state, template_id) select 1, '2027-01-01', 'kept', min(id) from t`}},
+	"recipes": {campaignsdb.RecipesWait, []string{
+		`insert into recipes (shop_number, form, settings, is_on) select min(number), 'missed', '{}', true from shops`,
+		`insert into recipe_rounds (recipe_id, key, until, settings) values (1, 'drop:1', now(), '{}')`}},
 	"reviews": {couponsdb.ReviewsWait, []string{
 		`with s as (insert into claim_seconds select id, date_trunc('second', now()) - interval '3 minutes', 1 from templates limit 1)
 			update templates set protection = 'standard', opens_at = date_trunc('second', now()) - interval '2 hours', closes_at = date_trunc('second', now()) - interval '1 hour'`,

@@ -6,8 +6,10 @@
 --       4 claims: accepted and not yet written to the database, "user ms"  5 stream
 --       6 pace: how many were accepted in a second, "second count" in a ring of 64
 -- ARGV  per claim: id, user, origin, key ("" = the claim's own); then, if a user comes through a door,
---       one text with "lead limit;" per claim: the milliseconds by which the drop opens earlier for
---       its user, and the limit of the user (0 = the drop's)
+--       or is of a household that the drop limits, one text with "lead limit household;" per claim: the
+--       milliseconds by which the drop opens earlier for its user, the limit of the user (0 = the drop's),
+--       and the number of the household (0 = none). The household is counted in users as "h<number>", and
+--       "of:<user>" there is the household that a user's coupons count for
 -- returns { "missing" } if there is no shard, { "sealed" } while it is being built, { "moved" }
 --       near the opening or the end if the clock of this server was not compared with the
 --       database's clock; otherwise { "open", stock left, word per claim … }, with "first"
@@ -17,8 +19,9 @@
 --       | "ended" | "early" | "draft" | "cancelled" | "paused"
 --       | "otherway" (the coupons are obtained in another way)
 --       | "dry" (no stock left here) | "limit" (of the user) | "drylimit" (both)
+--       | "household" (limit of the household) | "dryhousehold" (and no stock left here)
 --       | "ask" (a shard that is being filled does not know the user yet)
-local f = redis.call('HMGET', KEYS[1], 'state', 'status', 'obtain', 'opens', 'closes', 'ahead', 'limit', 'stock', 'accepted', 'epoch', 'gone', 'over', 'server')
+local f = redis.call('HMGET', KEYS[1], 'state', 'status', 'obtain', 'opens', 'closes', 'ahead', 'limit', 'stock', 'accepted', 'epoch', 'gone', 'over', 'server', 'households')
 if not f[1] then return { 'missing' } end
 if f[1] == 'sealed' then return { 'sealed' } end
 local filling = f[1] == 'filling'
@@ -26,12 +29,13 @@ local status, obtain, limit, stock, accepted = f[2], f[3], tonumber(f[7]), tonum
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000) - tonumber(f[6])
 local n = math.floor(#ARGV / 4)
-local leads, limits = {}, {}
+local leads, limits, homes = {}, {}, {}
 -- The clock of another server would open or end the drop too early or too late.
 local opening, ending = now - tonumber(f[4]), now - tonumber(f[5])
 if #ARGV % 4 == 1 then
-  for lead, most in string.gmatch(ARGV[#ARGV], '(%d+) (%d+);') do
+  for lead, most, home in string.gmatch(ARGV[#ARGV], '(%d+) (%d+) (%d+);') do
     leads[#leads + 1], limits[#limits + 1] = tonumber(lead), tonumber(most)
+    homes[#homes + 1] = home ~= '0' and home
     local own = now - tonumber(f[4]) + tonumber(lead)
     if math.abs(own) < math.abs(opening) then opening = own end
   end
@@ -57,6 +61,28 @@ for i, c in ipairs(redis.call('HMGET', KEYS[2], unpack(users))) do
   counts[users[i]] = tonumber(c or 0)
   unknown[users[i]] = filling and not c
 end
+-- The household of a user's first coupon counts.
+local together, households = tonumber(f[14] or 0), {}
+if together > 0 and #homes > 0 then
+  local asked, names, known = {}, {}, {}
+  for i = 1, n do asked[i] = 'of:' .. users[i] end
+  for i, of in ipairs(redis.call('HMGET', KEYS[2], unpack(asked))) do
+    local home = of or homes[i]
+    if home then
+      households[i] = 'h' .. home
+      if not known[home] then
+        known[home] = true
+        names[#names + 1] = households[i]
+      end
+    end
+  end
+  if #names > 0 then
+    for i, c in ipairs(redis.call('HMGET', KEYS[2], unpack(names))) do
+      counts[names[i]] = tonumber(c or 0)
+      unknown[names[i]] = filling and not c
+    end
+  end
+end
 for i, p in ipairs(redis.call('HMGET', KEYS[3], unpack(keys))) do promised[keys[i]] = p end
 
 -- An instant is known as long as the claim is not written.
@@ -76,8 +102,9 @@ local function judge(i, user, origin, key)
   -- Keys of grants that the limit does not refuse; see claim.OverLimit.
   local most = limits[i] and limits[i] > 0 and limits[i] or limit
   local full = counts[user] >= most and not (origin == 'grant' and string.sub(key, 1, 5) == 'over:')
-  if stock <= 0 then return full and 'drylimit' or 'dry' end
-  return full and 'limit' or 'ok'
+  local over = households[i] and counts[households[i]] >= together and not (origin == 'grant' and string.sub(key, 1, 5) == 'over:')
+  if stock <= 0 then return full and 'drylimit' or over and 'dryhousehold' or 'dry' end
+  return full and 'limit' or over and 'household' or 'ok'
 end
 
 local words = { 'open', 0 }
@@ -87,7 +114,7 @@ for i = 1, n do
   local at = 4 * i - 3
   local id, user, key = ARGV[at], users[i], keys[i]
   local word
-  if unknown[user] then
+  if unknown[user] or households[i] and unknown[households[i]] then
     word = 'ask'
   elseif promised[key] then
     word = fresh[key] and 'was ' .. promised[key] .. ' ' .. entry[4] or before(promised[key])
@@ -97,6 +124,12 @@ for i = 1, n do
       stock, accepted = stock - 1, accepted + 1
       counts[user] = counts[user] + 1
       changed[user] = true
+      if households[i] then
+        counts[households[i]] = counts[households[i]] + 1
+        changed[households[i]] = true
+        newUsers[#newUsers + 1] = 'of:' .. user
+        newUsers[#newUsers + 1] = string.sub(households[i], 2)
+      end
       promised[key], fresh[key] = id .. ' ' .. user, true
       newKeys[#newKeys + 1] = key
       newKeys[#newKeys + 1] = promised[key]

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 
 	"dropbell/domain/claim"
 	"dropbell/domain/claim/gate"
@@ -15,7 +16,16 @@ import (
 func (s Shards) LoadUserCounts(ctx context.Context, templateID int64, epochs []int64, list []gate.UserCount) error {
 	fields := make([][]any, len(epochs))
 	for _, h := range list {
-		home := gate.HomeShard(h.UserID, len(epochs))
+		home := gate.HomeShard(h.UserID, h.Household, len(epochs))
+		if h.Household != 0 {
+			fields[home] = append(fields[home], householdKey(h.Household), h.HouseholdCount)
+		}
+		if h.UserID == 0 {
+			continue
+		}
+		if h.Household != 0 && h.Count > 0 {
+			fields[home] = append(fields[home], "of:"+h.UserID.String(), h.Household)
+		}
 		fields[home] = append(fields[home], int64(h.UserID), h.Count)
 	}
 	return s.load(ctx, templateID, epochs, fields, func(k shardKeys) string { return k.users })
@@ -25,11 +35,14 @@ func (s Shards) LoadUserCounts(ctx context.Context, templateID int64, epochs []i
 func (s Shards) LoadIdempotencyRecords(ctx context.Context, templateID int64, epochs []int64, list []gate.IdempotencyRecord) error {
 	fields := make([][]any, len(epochs))
 	for _, p := range list {
-		home := gate.HomeShard(p.UserID, len(epochs))
+		home := gate.HomeShard(p.UserID, p.Household, len(epochs))
 		fields[home] = append(fields[home], recordKey(p.Origin, p.Key), p.Claim.String()+" "+p.UserID.String())
 	}
 	return s.load(ctx, templateID, epochs, fields, func(k shardKeys) string { return k.keys })
 }
+
+// householdKey is the field of a household among the counts of users.
+func householdKey(number int64) string { return "h" + strconv.FormatInt(number, 10) }
 
 // recordKey is how the claim script names a request.
 func recordKey(o claim.Origin, key string) string { return string(o) + ":" + key }

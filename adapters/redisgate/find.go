@@ -74,7 +74,11 @@ func (g *Gate) pending(ctx context.Context, by user.ID, id claim.ID, gates map[i
 	replies := map[int64]*goredis.StringCmd{}
 	pipe := g.client.Pipeline()
 	for template, shards := range gates {
-		replies[template] = pipe.HGet(ctx, keysOf(template, gate.HomeShard(by, shards)).claims, id.String())
+		household, err := g.household(ctx, template, by)
+		if err != nil {
+			return claim.Claim{}, err
+		}
+		replies[template] = pipe.HGet(ctx, keysOf(template, gate.HomeShard(by, household, shards)).claims, id.String())
 	}
 	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, goredis.Nil) {
 		return claim.Claim{}, redisclient.Unavailable("claim", err)
@@ -86,4 +90,13 @@ func (g *Gate) pending(ctx context.Context, by user.ID, id claim.ID, gates map[i
 		}
 	}
 	return claim.Claim{}, claim.ErrNotFound
+}
+
+// household returns the user's household if the template has a household limit, otherwise 0.
+func (g *Gate) household(ctx context.Context, templateID int64, by user.ID) (int64, error) {
+	t, err := g.info.Template(ctx, templateID)
+	if err != nil || t.HouseholdLimit == 0 {
+		return 0, err
+	}
+	return g.info.Household(ctx, templateID, by)
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strconv"
 	"strings"
 	"sync"
@@ -59,8 +58,11 @@ type Info interface {
 	// Known returns the claim of an earlier request with the same key, or [claim.ErrNotFound].
 	Known(ctx context.Context, r claim.Request) (claim.Claim, error)
 	// Held returns, for each of the users that has coupons of the template, the number of these
-	// coupons, and the requests that led to the coupons.
-	Held(ctx context.Context, templateID int64, users []user.ID) ([]gate.UserCount, []gate.IdempotencyRecord, error)
+	// coupons, and the requests that led to the coupons. Entries without a user have the number of coupons of
+	// each of the households.
+	Held(ctx context.Context, templateID int64, users []user.ID, households []int64) ([]gate.UserCount, []gate.IdempotencyRecord, error)
+	// Household returns the number of the household for which the user's coupons of the template count; 0 = none.
+	Household(ctx context.Context, templateID int64, by user.ID) (int64, error)
 	// Ready returns after what time the shards that are being built will be open; 0 = unknown.
 	Ready(ctx context.Context, templateID int64) (time.Duration, error)
 	// Decided returns the user's claim if the database has its outcome, or
@@ -114,6 +116,8 @@ type drop struct {
 	id     int64
 	shards int
 	lanes  []*lane
+	// households is set if the template has a household limit.
+	households bool
 
 	mu      sync.Mutex
 	empty   []bool    // shards that had nothing left
@@ -167,7 +171,12 @@ func (g *Gate) decide(ctx context.Context, r claim.Request) (claim.Claim, error)
 	if r.Key == "" && d.isSoldOut() && !g.mayBeJudgedOtherwise(ctx, r) {
 		return claim.Claim{}, claim.ErrSoldOut
 	}
-	word, err := d.lanes[gate.HomeShard(r.UserID, d.shards)].do(ctx, r)
+	if d.households {
+		if r.Household, err = g.info.Household(ctx, r.TemplateID, r.UserID); err != nil {
+			return claim.Claim{}, err
+		}
+	}
+	word, err := d.lanes[gate.HomeShard(r.UserID, r.Household, d.shards)].do(ctx, r)
 	if err != nil {
 		return claim.Claim{}, err
 	}
@@ -207,6 +216,12 @@ func (g *Gate) drop(ctx context.Context, id int64) (*drop, error) {
 	if err != nil {
 		return nil, err
 	}
+	var t template.Template
+	if shards > 0 {
+		if t, err = g.info.Template(ctx, id); err != nil {
+			return nil, err
+		}
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if shards == 0 {
@@ -220,7 +235,7 @@ func (g *Gate) drop(ctx context.Context, id int64) (*drop, error) {
 	if d = g.drops[id]; d != nil {
 		return d, nil
 	}
-	d = &drop{id: id, shards: shards, empty: make([]bool, shards)}
+	d = &drop{id: id, shards: shards, empty: make([]bool, shards), households: t.HouseholdLimit > 0}
 	for i := range shards {
 		d.lanes = append(d.lanes, &lane{gate: g, drop: d, shard: i})
 	}
@@ -290,6 +305,8 @@ func (g *Gate) answer(ctx context.Context, d *drop, r claim.Request, word string
 		return claim.Claim{}, claim.ErrSoldOut
 	case wordLimit:
 		return claim.Claim{}, claim.ErrLimit
+	case wordHousehold:
+		return claim.Claim{}, claim.ErrHousehold
 	case wordMoved:
 		return g.withoutShards(ctx, r)
 	case wordMissing, wordSealed:
@@ -381,13 +398,3 @@ func (d *drop) forget() {
 	d.soldOut = time.Time{}
 	clear(d.empty)
 }
-
-// shardKeys are the Redis keys of one shard.
-type shardKeys struct{ shard, users, keys, claims, stream, gone, came, pace string }
-
-func keysOf(templateID int64, shard int) shardKeys {
-	tag := "gate:{" + strconv.FormatInt(templateID, 10) + ":" + strconv.Itoa(shard) + "}"
-	return shardKeys{tag, tag + ":users", tag + ":keys", tag + ":claims", tag + ":stream", tag + ":gone", tag + ":came", tag + ":pace"}
-}
-
-func newRandom() *rand.Rand { return rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) }

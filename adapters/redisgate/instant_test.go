@@ -25,10 +25,11 @@ func (u unwritten) Template(context.Context, int64) (template.Template, error) {
 func (unwritten) Known(context.Context, claim.Request) (claim.Claim, error) {
 	return claim.Claim{}, claim.ErrNotFound
 }
-func (unwritten) Held(context.Context, int64, []user.ID) ([]gate.UserCount, []gate.IdempotencyRecord, error) {
+func (unwritten) Held(context.Context, int64, []user.ID, []int64) ([]gate.UserCount, []gate.IdempotencyRecord, error) {
 	return nil, nil, nil
 }
-func (unwritten) Ready(context.Context, int64) (time.Duration, error) { return 0, nil }
+func (unwritten) Household(context.Context, int64, user.ID) (int64, error) { return 0, nil }
+func (unwritten) Ready(context.Context, int64) (time.Duration, error)      { return 0, nil }
 func (unwritten) Decided(context.Context, user.ID, claim.ID) (claim.Claim, error) {
 	return claim.Claim{}, claim.ErrNotFound
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -142,13 +144,16 @@ func (l *lane) decide(group []*waiting) {
 		}
 		return
 	}
-	var dry, limited, unknown []*waiting
+	var dry, unknown []*waiting
+	limited := map[*waiting]string{}
 	for i, w := range group {
 		switch words[i] {
 		case wordDry:
 			dry = append(dry, w)
 		case wordDryLimit:
-			limited = append(limited, w)
+			limited[w] = wordLimit
+		case wordDryHousehold:
+			limited[w] = wordHousehold
 		case wordAsk:
 			unknown = append(unknown, w)
 		default:
@@ -197,24 +202,31 @@ func (l *lane) tellOf(ctx context.Context, group []*waiting) error {
 	if err != nil || opened[0] == 0 {
 		return err // of a shard that is closed the claims get to know
 	}
-	counts := make([]gate.UserCount, 0, len(group))
-	place := make(map[user.ID]int, len(group))
+	homes := make(map[user.ID]int64, len(group))
+	var households []int64
 	for _, w := range group {
-		if by := w.request.UserID; place[by] == 0 {
-			counts = append(counts, gate.UserCount{UserID: by})
-			place[by] = len(counts)
+		if homes[w.request.UserID] = w.request.Household; w.request.Household != 0 {
+			households = append(households, w.request.Household)
 		}
 	}
-	users := make([]user.ID, len(counts))
-	for i, c := range counts {
-		users[i] = c.UserID
-	}
-	held, records, err := l.gate.info.Held(ctx, l.drop.id, users)
+	held, records, err := l.gate.info.Held(ctx, l.drop.id, slices.Collect(maps.Keys(homes)), households)
 	if err != nil {
 		return err
 	}
+	had, together := make(map[user.ID]int, len(held)), map[int64]int{}
 	for _, c := range held {
-		counts[place[c.UserID]-1] = c
+		if c.UserID == 0 {
+			together[c.Household] = c.HouseholdCount
+		} else {
+			had[c.UserID] = c.Count
+		}
+	}
+	counts := make([]gate.UserCount, 0, len(homes))
+	for by, home := range homes {
+		counts = append(counts, gate.UserCount{UserID: by, Count: had[by], Household: home, HouseholdCount: together[home]})
+	}
+	for i := range records {
+		records[i].Household = homes[records[i].UserID]
 	}
 	epochs := make([]int64, l.drop.shards)
 	epochs[l.shard] = opened[0]
@@ -229,17 +241,17 @@ func (l *lane) tellOf(ctx context.Context, group []*waiting) error {
 
 // restock looks for stock on other shards. Claims that found no stock (dry) are decided again if
 // there may be stock. Limited claims get "sold out" if nothing is left, otherwise "limit
-// reached".
-func (l *lane) restock(ctx context.Context, dry, limited []*waiting) {
+// reached", of the user or of the household.
+func (l *lane) restock(ctx context.Context, dry []*waiting, limited map[*waiting]string) {
 	found, err := l.gate.restock(ctx, l.drop, l.shard, len(dry))
-	for _, w := range limited {
+	for w, reached := range limited {
 		switch {
 		case err != nil:
 			w.word <- laneAnswer{err: err}
 		case found == nothingLeft:
 			w.word <- laneAnswer{word: wordSoldOut}
 		default:
-			w.word <- laneAnswer{word: wordLimit}
+			w.word <- laneAnswer{word: reached}
 		}
 	}
 	again := dry[:0]
@@ -269,7 +281,7 @@ func (l *lane) call(ctx context.Context, group []*waiting) ([]string, error) {
 	for _, w := range group {
 		r := w.request
 		args = append(args, int64(r.ID), int64(r.UserID), string(r.Origin), r.Key)
-		doors = doors || r.Door > 0
+		doors = doors || r.Door > 0 || r.Household != 0
 	}
 	if doors {
 		terms, err := l.doorTerms(ctx, group)
@@ -309,19 +321,19 @@ func (l *lane) call(ctx context.Context, group []*waiting) ([]string, error) {
 }
 
 // doorTerms returns the last argument of claim.lua: for each claim the time by which its user's door opens
-// before the drop, and the limit of that door.
+// before the drop, the limit of that door, and the household.
 func (l *lane) doorTerms(ctx context.Context, group []*waiting) (string, error) {
 	t, err := l.gate.info.Template(ctx, l.drop.id)
 	if err != nil {
 		return "", err
 	}
-	terms := make([]byte, 0, 12*len(group))
+	terms := make([]byte, 0, 16*len(group))
 	for _, w := range group {
 		lead, limit := int64(0), 0
 		if door := w.request.Door; door > 0 {
 			lead, limit = t.OpensAt.Sub(t.OpensFor(door)).Milliseconds(), t.LimitFor(door)
 		}
-		terms = fmt.Appendf(terms, "%d %d;", lead, limit)
+		terms = fmt.Appendf(terms, "%d %d %d;", lead, limit, w.request.Household)
 	}
 	return string(terms), nil
 }

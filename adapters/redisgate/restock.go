@@ -3,6 +3,7 @@ package redisgate
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"time"
 
 	"dropbell/domain/claim/gate"
@@ -126,3 +127,5 @@ func (d *drop) learn(seen []gate.Shard) {
 		d.empty[i] = s.Stock <= 0
 	}
 }
+
+func newRandom() *rand.Rand { return rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) }

@@ -2,6 +2,7 @@ package redisgate
 
 import (
 	_ "embed"
+	"strconv"
 
 	goredis "github.com/redis/go-redis/v9"
 )
@@ -18,6 +19,9 @@ const (
 	wordDry       = "dry"
 	wordLimit     = "limit"
 	wordDryLimit  = "drylimit"
+	// wordHousehold and wordDryHousehold are wordLimit and wordDryLimit of a household.
+	wordHousehold    = "household"
+	wordDryHousehold = "dryhousehold"
 	// wordAsk says of a claim that the shard is being filled and does not know its user.
 	wordAsk     = "ask"
 	wordMissing = "missing"
@@ -87,4 +91,12 @@ func newScripts() scripts {
 		clock: goredis.NewScript(gateClockSource), look: goredis.NewScript(gateLookSource), open: goredis.NewScript(gateOpenSource), fill: goredis.NewScript(gateFillSource),
 		detach: goredis.NewScript(gateDetachSource), resume: goredis.NewScript(gateResumeSource),
 	}
+}
+
+// shardKeys are the Redis keys of one shard.
+type shardKeys struct{ shard, users, keys, claims, stream, gone, came, pace string }
+
+func keysOf(templateID int64, shard int) shardKeys {
+	tag := "gate:{" + strconv.FormatInt(templateID, 10) + ":" + strconv.Itoa(shard) + "}"
+	return shardKeys{tag, tag + ":users", tag + ":keys", tag + ":claims", tag + ":stream", tag + ":gone", tag + ":came", tag + ":pace"}
 }

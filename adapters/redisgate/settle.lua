@@ -22,6 +22,8 @@ while at <= #ARGV do
       if verdict == '0' then returned = returned + 1 end
       if verdict ~= '1' then
         if redis.call('HINCRBY', KEYS[2], user, -1) <= 0 then redis.call('HDEL', KEYS[2], user) end
+        local home = redis.call('HGET', KEYS[2], 'of:' .. user)
+        if home then redis.call('HINCRBY', KEYS[2], 'h' .. home, -1) end
       end
     end
   end

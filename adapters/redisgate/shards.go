@@ -325,7 +325,7 @@ func (s Shards) SetTerms(ctx context.Context, templateID int64, shard int, epoch
 	if t.Over {
 		over = 1
 	}
-	args := []any{epoch, t.Version, string(t.Status), string(t.Obtain), t.OpensAt.UnixMilli(), t.ClosesAt.UnixMilli(), t.PerUserLimit, gone, over}
+	args := []any{epoch, t.Version, string(t.Status), string(t.Obtain), t.OpensAt.UnixMilli(), t.ClosesAt.UnixMilli(), t.PerUserLimit, gone, over, t.HouseholdLimit}
 	if by != nil {
 		ahead := by.Ahead
 		if ahead.Abs() <= clockSlack {

@@ -62,8 +62,8 @@ func (g *Gate) enter(q claim.Request) *waitingRoom {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	key := roomKey{q.TemplateID, allShards}
-	if d := g.drops[q.TemplateID]; d != nil {
-		key.shard = gate.HomeShard(q.UserID, d.shards)
+	if d := g.drops[q.TemplateID]; d != nil && !d.households {
+		key.shard = gate.HomeShard(q.UserID, 0, d.shards)
 	}
 	r := g.rooms[key]
 	if r == nil {

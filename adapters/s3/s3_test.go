@@ -48,7 +48,7 @@ func server(t *testing.T) (address, root string) {
 		t.Fatal(err)
 	}
 	address = fmt.Sprintf("127.0.0.1:%d", port)
-	cmd := exec.CommandContext(context.Background(), program, "--port", address, "--access", keyID, "--secret", secret, "posix", "--nometa", root)
+	cmd := exec.CommandContext(context.Background(), program, "--port", address, "--access", keyID, "--secret", secret, "posix", "--sidecar", t.TempDir(), root)
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

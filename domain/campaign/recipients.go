@@ -76,7 +76,7 @@ type Waiting struct {
 // or at all.
 func Reasons() []string {
 	return []string{delivery.ReasonHoldOut, delivery.ReasonTest, delivery.ReasonOptedOut, delivery.ReasonNoContact, delivery.ReasonSuppressed, delivery.ReasonUnverified, delivery.ReasonFrequencyCap, delivery.ReasonQuietHours,
-		delivery.ReasonUserDeleted, delivery.ReasonSoldOut, delivery.ReasonLimit, delivery.ReasonNoGrant, delivery.ReasonCampaignBudget, delivery.ReasonCampaignCancel,
+		delivery.ReasonUserDeleted, delivery.ReasonNoLonger, delivery.ReasonSoldOut, delivery.ReasonLimit, delivery.ReasonHousehold, delivery.ReasonNoGrant, delivery.ReasonCampaignBudget, delivery.ReasonCampaignCancel,
 		delivery.ReasonCampaignEnded, delivery.ReasonDeadline, delivery.ReasonNoSender, delivery.ReasonProvider, delivery.ReasonThrottled,
 		delivery.ReasonTooManyTries, delivery.ReasonRefused, delivery.ReasonCrashed, delivery.ReasonOperator,
 		delivery.ReasonCountry, delivery.ReasonNoTemplate, delivery.ReasonBudget, delivery.ReasonNoConsent, delivery.ReasonNoApp,

@@ -31,6 +31,9 @@ type Facts struct {
 	// when the audience was cut and have none any more.
 	Quiet   map[user.ID]user.User
 	Deleted []user.ID
+	// Gone are the recipients of a recipe's campaign of whom its condition no longer holds: they have claimed
+	// since, or the drop sold out.
+	Gone map[user.ID]bool
 	// Day and Week are how many messages of other campaigns each recipient got in that time.
 	Day, Week map[user.ID]int
 	// Busy are the recipients whom another campaign may be reaching right now; that campaign has
@@ -102,7 +105,7 @@ type screen struct {
 // busyFor is how long to defer a user whom another campaign may be reaching right now.
 const busyFor = 3 * time.Second
 
-// Check screens the users. Permanent reasons come first: erased users, held-out users, and users
+// Check screens the users. Permanent reasons come first: erased users, held-out users, users of whom a recipe no longer holds, and users
 // over the limit. Temporary reasons follow: users whom another campaign may be reaching, and
 // quiet hours.
 func (s *screen) Check(ids []user.ID, now time.Time) []delivery.Screening {
@@ -123,6 +126,8 @@ func (s *screen) judge(id user.ID, now time.Time) delivery.Screening {
 		v.Reason = delivery.ReasonUserDeleted
 	case s.copy != nil && s.copy.Pick(s.owner, id) == delivery.HeldOut:
 		v.Reason = delivery.ReasonHoldOut
+	case s.Gone[id]:
+		v.Reason = delivery.ReasonNoLonger
 	case s.copy != nil && s.copy.Pick(s.owner, id) == delivery.Remaining:
 		v.Reason, v.Until = delivery.ReasonTest, s.decision(now)
 	case s.PerDay > 0 && s.Day[id] >= s.PerDay, s.PerWeek > 0 && s.Week[id] >= s.PerWeek:

@@ -48,13 +48,16 @@ func (s Snapshot) checkShops(shops map[int64]int64) error {
 			e.Add(field, "rule.audience_foreign_template", "names template %q, which the campaign's shop does not have; choose a segment about templates of this shop", strconv.FormatInt(id, 10))
 		}
 	}
+	if slices.ContainsFunc(s.Rule.Rule.Shops(), func(shop int64) bool { return shop != s.Shop }) {
+		e.Add(field, "rule.audience_foreign_shop", "is about another shop than the campaign's; choose a segment about this shop")
+	}
 	return e.Err()
 }
 
 // CheckShops checks that everything that a is about belongs to its shop.
 func CheckShops(ctx context.Context, store segment.TemplateStore, a Snapshot) error {
 	ids := a.templates()
-	if a.Shop == 0 || len(ids) == 0 {
+	if a.Shop == 0 || len(ids) == 0 && (a.Rule == nil || len(a.Rule.Rule.Shops()) == 0) {
 		return nil
 	}
 	shops, err := store.TemplateShops(ctx, ids)

@@ -10,6 +10,7 @@ import (
 	"dropbell/domain/detach"
 	"dropbell/domain/fault"
 	"dropbell/domain/money"
+	"dropbell/domain/template"
 	"dropbell/domain/user"
 )
 
@@ -217,7 +218,7 @@ func (s *Orders) Refund(ctx context.Context, by string, owner user.ID, order str
 	if err := r.check(); err != nil {
 		return Taken{}, err
 	}
-	return s.step(ctx, Request{OrderID: order, Step: coupon.StepRefund, RefundID: r.id(), ToStock: r.To == ToStock, by: by, owner: owner,
+	return s.step(ctx, Request{OrderID: order, Step: coupon.StepRefund, RefundID: r.id(), ToStock: r.To == template.RefundToStock, by: by, owner: owner,
 		rule: func(st Stored) Decision { return r.refund(by, st) }})
 }
 

@@ -1,6 +1,7 @@
 package cart
 
 import (
+	"cmp"
 	"math/bits"
 	"slices"
 	"strconv"
@@ -8,6 +9,7 @@ import (
 	"dropbell/domain/coupon"
 	"dropbell/domain/fault"
 	"dropbell/domain/money"
+	"dropbell/domain/template"
 )
 
 // A ReturnedLine is the quantity of a line that comes back.
@@ -22,19 +24,9 @@ type Return struct {
 	ID string
 	// Lines are the lines that come back; none = all that is left of the order.
 	Lines []ReturnedLine
-	// To says who gets a coupon whose last line comes back.
-	To RefundTo
+	// To says who gets a coupon whose last line comes back. Empty and the holder mean what the coupon's drop says.
+	To template.RefundTo
 }
-
-// RefundTo is who gets a coupon whose last line comes back; empty = [ToHolder].
-type RefundTo string
-
-// The receivers. With ToNobody the coupon stays used.
-const (
-	ToHolder RefundTo = "holder"
-	ToStock  RefundTo = "stock"
-	ToNobody RefundTo = "nobody"
-)
 
 // wholeID names the refund of all that is left.
 const wholeID = "all"
@@ -79,6 +71,18 @@ type Refund struct {
 	Lines    []ReturnedLine
 	// Coupons came back with this refund.
 	Coupons []int64
+	// Orders is 1 if this refund returned the last lines of the order, otherwise 0.
+	Orders int
+	// Amount is what the returned lines cost before discounts.
+	Amount money.Amount
+	// Drops are the discounts that the refund takes back, by drop. Amount less all of them is PayBack.
+	Drops []DropRefund
+}
+
+// A DropRefund is the part of a refund that belongs to the coupons of a drop.
+type DropRefund struct {
+	TemplateID int64
+	Discount   money.Amount
 }
 
 // sameLines reports whether the stored refund is of these lines.
@@ -108,9 +112,9 @@ func (r Return) refund(by string, s Stored) Decision {
 	uses := o.effective(s.Coupons)
 	requests, back := map[int64]coupon.Request{}, []int64{}
 	for _, u := range uses {
-		if r.To != ToNobody && !u.all(*o, o.Returned) && u.all(*o, after) {
+		if r.To != template.RefundToNobody && !u.all(*o, o.Returned) && u.all(*o, after) {
 			requests[u.Coupon] = coupon.Together(coupon.StepRefund, u.Coupon, by, o.ID, 0)
-			if r.To == ToStock {
+			if r.To == template.RefundToStock {
 				requests[u.Coupon] = coupon.RefundToStock(u.Coupon, by, o.ID, 0)
 			}
 			back = append(back, u.Coupon)
@@ -124,12 +128,48 @@ func (r Return) refund(by string, s Stored) Decision {
 	due := o.due(uses, after) - o.PaidBack
 	f := &Refund{ID: r.id(), PayBack: max(0, due), Lines: lines, Coupons: back}
 	f.Clawback = max(0, o.net(after)-o.net(o.Returned)-f.PayBack)
+	f.net(*o, uses, after)
 	d.Order, d.Save, d.Refund = *o, true, f
 	d.Order.Returned, d.Order.PaidBack = after, o.PaidBack+f.PayBack
-	if o.whole(after) {
+	if f.Orders > 0 {
 		d.Order.State = Refunded
 	}
 	return d
+}
+
+// net fills in what the refund takes back of the order's amount and of each drop's discount.
+func (f *Refund) net(o Order, uses []heldUse, after []int64) {
+	if o.whole(after) {
+		f.Orders = 1
+	}
+	for i, l := range o.Lines {
+		f.Amount += l.part(l.Amount, after[i]) - l.part(l.Amount, o.Returned[i])
+	}
+	// lost is what the lines that stay lose of their discount; a part that no refund could bear yet is left out.
+	lost := o.net(after) - o.net(o.Returned) - f.PayBack
+	was, is := o.losses(uses, o.Returned), o.losses(uses, after)
+	back := make([]money.Amount, len(uses))
+	last := -1
+	for n, u := range uses {
+		for i, l := range o.Lines {
+			back[n] += l.part(u.Shares[i], after[i]) - l.part(u.Shares[i], o.Returned[i])
+		}
+		back[n] += is[n] - was[n]
+		if lost -= is[n] - was[n]; u.Recompute {
+			last = n
+		}
+	}
+	if last >= 0 {
+		back[last] += lost
+	}
+	for n, u := range uses {
+		at := slices.IndexFunc(f.Drops, func(d DropRefund) bool { return d.TemplateID == u.Case.Coupon.TemplateID })
+		if at < 0 {
+			at, f.Drops = len(f.Drops), append(f.Drops, DropRefund{TemplateID: u.Case.Coupon.TemplateID})
+		}
+		f.Drops[at].Discount += back[n]
+	}
+	slices.SortFunc(f.Drops, func(a, b DropRefund) int { return cmp.Compare(a.TemplateID, b.TemplateID) })
 }
 
 // returned are the quantities that came back after the return, and its lines.
@@ -219,11 +259,20 @@ func (u heldUse) all(o Order, returned []int64) bool {
 // less the discount that the lines that stay have lost.
 func (o Order) due(uses []heldUse, returned []int64) money.Amount {
 	sum := o.net(returned)
+	for _, lost := range o.losses(uses, returned) {
+		sum -= lost
+	}
+	return sum
+}
+
+// losses are the discounts of the uses that the lines that stay have lost.
+func (o Order) losses(uses []heldUse, returned []int64) []money.Amount {
+	list := make([]money.Amount, len(uses))
 	left := make([]money.Amount, len(o.Lines)) // of the lines that stay, not discounted yet
 	for i, l := range o.Lines {
 		left[i] = l.Amount - l.part(l.Amount, returned[i])
 	}
-	for _, u := range uses {
+	for n, u := range uses {
 		var eligible, kept money.Amount
 		for i, l := range o.Lines {
 			if applies(u.Rule, l) {
@@ -233,8 +282,8 @@ func (o Order) due(uses []heldUse, returned []int64) money.Amount {
 			left[i], kept = left[i]-share, kept+share
 		}
 		if u.Recompute && u.Rule.Missing(eligible) > 0 {
-			sum -= kept
+			list[n] = kept
 		}
 	}
-	return sum
+	return list
 }

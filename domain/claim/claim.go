@@ -102,6 +102,8 @@ type Request struct {
 	// be written. The durable gate then checks stock and limit alone and recognises
 	// a repetition by ID. Zero = the request is to be judged now.
 	AcceptedAt time.Time
+	// Household is the number of the user's household, for a gate that was told of it; 0 = none, or not told.
+	Household int64
 	// Pass is the text of the user's pass for a protected drop, checked by the [Prefilter].
 	Pass string
 }
@@ -160,7 +162,7 @@ func (c Claim) Refusal() error {
 	if c.Reason == BudgetUsed {
 		return ErrBudget
 	}
-	for _, f := range []*fault.Fault{ErrSoldOut, ErrLimit, ErrIdempotency, ErrEnded, template.ErrNotFound, template.ErrNotOpen} {
+	for _, f := range []*fault.Fault{ErrSoldOut, ErrLimit, ErrHousehold, ErrIdempotency, ErrEnded, template.ErrNotFound, template.ErrNotOpen} {
 		if f.Code == c.Reason {
 			return f
 		}
@@ -179,6 +181,7 @@ var (
 	// A gate that had accepted the claim gives BudgetUsed as the reason of the failed claim.
 	ErrBudget      = fault.Distinct(ErrSoldOut.Because("the campaign's budget is used up; raise it to give further coupons"))
 	ErrLimit       = fault.New(fault.Conflict, "limit_reached", "you have as many of these coupons as one person may have; GET /coupons lists them")
+	ErrHousehold   = fault.New(fault.Conflict, "household_limit", "your household has as many of these coupons as one household may have; GET /templates/{id} has the limit")
 	ErrOverloaded  = fault.New(fault.Unavailable, "overloaded", "claims cannot be decided right now; try again")
 	ErrIdempotency = fault.New(fault.Invalid, "idempotency_conflict", "this key was used for another claim; use a new key for a new claim")
 )

@@ -113,6 +113,9 @@ type Holder struct {
 	UserID     user.ID
 }
 
+// A Household is one household with respect to one template.
+type Household struct{ TemplateID, Number int64 }
+
 // A RepeatKey identifies a request, so that its repetition is recognised.
 type RepeatKey struct {
 	Origin Origin
@@ -129,6 +132,10 @@ type Decider struct {
 	// staff gave beyond the limit: the gate counted them in the order in which it accepted claims, but
 	// writers may write them before an earlier tap.
 	Counts map[Holder]int
+	// Households has the number of the household of each holder who has one, for templates with a household
+	// limit. HouseholdCounts has the coupons of these households.
+	Households      map[Holder]int64
+	HouseholdCounts map[Household]int
 	// Known holds the claims issued before to requests of this group, by origin and
 	// key. KnownID holds the same by claim id, for requests that a gate accepted.
 	Known   map[RepeatKey]*Claim
@@ -210,12 +217,17 @@ func (d *Decider) refusal(r Request) error {
 		return ErrSoldOut
 	case d.Counts[Holder{r.TemplateID, r.UserID}] >= t.LimitFor(r.Door) && !r.passesLimit():
 		return ErrLimit
+	case t.HouseholdLimit > 0 && d.household(r) != 0 && d.HouseholdCounts[Household{t.ID, d.household(r)}] >= t.HouseholdLimit && !r.passesLimit():
+		return ErrHousehold
 	}
 	if left, limited := d.Affordable[r.Campaign()]; limited && left <= 0 {
 		return ErrBudget
 	}
 	return nil
 }
+
+// household returns the number of the household for which a coupon of r counts; 0 = none.
+func (d *Decider) household(r Request) int64 { return d.Households[Holder{r.TemplateID, r.UserID}] }
 
 // stock is [stockFor] r. A gate that accepted r has judged the shares of doors.
 func (d *Decider) stock(t *template.Template, r Request) int64 {
@@ -235,6 +247,9 @@ func (d *Decider) issue(r Request) *Claim {
 	d.issued[r.TemplateID]++
 	if r.AcceptedAt.IsZero() || !r.passesLimit() {
 		d.Counts[Holder{r.TemplateID, r.UserID}]++
+		if h := d.household(r); h != 0 {
+			d.HouseholdCounts[Household{r.TemplateID, h}]++
+		}
 	}
 	at := d.At
 	if !r.AcceptedAt.IsZero() {

@@ -23,7 +23,7 @@ type Ledger struct {
 	// PerUser is the sum of the counters behind the limit per user. A revoked
 	// coupon still counts.
 	PerUser int64
-	// OverLimit is how many users have more than they may.
+	// OverLimit is how many users and households have more than they may.
 	OverLimit int64
 }
 

@@ -20,8 +20,8 @@ import (
 // [template.ErrNotFound] (a draft does not exist for users);
 // [template.ErrNotOpen] (cancelled, not obtained this way); [ErrEnded];
 // [template.ErrNotOpen] (paused); [ErrNotStarted]; [ErrSoldOut], before the
-// limit so that a prefilter and the gate give the same answer; [ErrLimit]. A
-// refusal is not stored: the same request is decided anew next time.
+// limit so that a prefilter and the gate give the same answer; [ErrLimit];
+// [ErrHousehold]. A refusal is not stored: the same request is decided anew next time.
 // [ErrOverloaded] and other faults of kind Unavailable leave open whether the
 // claim was decided: repeat the request with the same key.
 type Gate interface {

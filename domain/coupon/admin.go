@@ -3,6 +3,7 @@ package coupon
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"dropbell/domain/detach"
@@ -20,6 +21,8 @@ type Query struct {
 	Shops      []int64 // empty = all
 	BeforeID   int64   // keyset: only coupons with a smaller id
 	Limit      int
+	// Doors asks for the doors of the owners; see [Listed].
+	Doors bool
 }
 
 // Empty reports whether the query would list every coupon there is.
@@ -36,6 +39,8 @@ type Listed struct {
 	ShopName     string
 	ShopTimezone string
 	Now          time.Time // the database's clock
+	// Door is the place of the door through which the owner comes, 0 = none, or not asked for.
+	Door int
 }
 
 // Zone returns the shop's time zone, UTC when unknown.
@@ -73,7 +78,17 @@ type AdminStore interface {
 }
 
 // Admin holds the use cases of staff around single coupons.
-type Admin struct{ Store AdminStore }
+type Admin struct {
+	Store AdminStore
+	// Doors finds the doors of owners.
+	Doors Placer
+}
+
+// A Placer finds doors of users.
+type Placer interface {
+	// Places returns the place of the door of each user, 0 = none, for users in ascending order of their ids.
+	Places(ctx context.Context, templateID int64, users []user.ID) ([]uint8, error)
+}
 
 // List returns the coupons that the query selects and the actor may see.
 func (d *Admin) List(ctx context.Context, by staff.Actor, q Query) ([]Listed, error) {
@@ -81,7 +96,33 @@ func (d *Admin) List(ctx context.Context, by staff.Actor, q Query) ([]Listed, er
 		return nil, err
 	}
 	q.Shops = by.Shops
-	return d.Store.Listed(ctx, q)
+	list, err := d.Store.Listed(ctx, q)
+	if err != nil || !q.Doors {
+		return list, err
+	}
+	return list, d.place(ctx, list)
+}
+
+// place fills in the doors of the owners.
+func (d *Admin) place(ctx context.Context, list []Listed) error {
+	owners := map[int64][]user.ID{}
+	for _, l := range list {
+		owners[l.TemplateID] = append(owners[l.TemplateID], l.UserID)
+	}
+	for template, users := range owners {
+		slices.Sort(users)
+		users = slices.Compact(users)
+		places, err := d.Doors.Places(ctx, template, users)
+		if err != nil {
+			return err
+		}
+		for i := range list {
+			if at, found := slices.BinarySearch(users, list[i].UserID); found && list[i].TemplateID == template {
+				list[i].Door = int(places[at])
+			}
+		}
+	}
+	return nil
 }
 
 // OpenLocks returns the coupons that orders hold, of the actor's shops.

@@ -53,12 +53,14 @@ const (
 	ReasonCampaignEnded  = "campaign_ended"
 	ReasonCampaignPaused = "campaign_paused"
 	ReasonSoldOut        = "sold_out"
-	ReasonLimit          = "limit_reached" // has as many coupons as one may
+	ReasonLimit          = "limit_reached"   // has as many coupons as one may
+	ReasonHousehold      = "household_limit" // the household has as many as one may
 	ReasonNoGrant        = "grant_refused"
 	ReasonCouponGone     = "coupon_gone"     // used or revoked: the notice became unnecessary
 	ReasonCampaignBudget = "campaign_budget" // the campaign's budget pays for no further coupon
 	ReasonHoldOut        = "hold_out"
 	ReasonTest           = "test_undecided" // waits for the version that wins
+	ReasonNoLonger       = "no_longer"      // of a recipe: what it is about is no longer true of the user
 	ReasonMoreUrgent     = "more_urgent"
 	ReasonCampaignCancel = "campaign_cancelled"
 	ReasonCountry        = "country_not_allowed" // of the phone number

@@ -87,6 +87,24 @@ func (m *Members) Door(ctx context.Context, t *template.Template, by user.ID) (i
 	return m.judge(ctx, d, t, by) // the user may have been added later
 }
 
+// Known implements [claim.KnownMembers]: it returns the place of the user's door if the members in memory tell it, otherwise 0.
+func (m *Members) Known(ctx context.Context, t *template.Template, by user.ID) int {
+	d := m.of(t)
+	for i, door := range t.Doors {
+		if door.Who == template.ToAll {
+			return i + 1
+		}
+		set := m.set(ctx, d, t.ID, i)
+		if set == nil {
+			return 0
+		}
+		if set.Contains(by) {
+			return i + 1
+		}
+	}
+	return 0
+}
+
 // of returns the memory of the drop, with what is valid for its present doors.
 func (m *Members) of(t *template.Template) *drop {
 	var frozen [template.MaxDoors]int64

@@ -49,6 +49,29 @@ type Size struct {
 	Known bool
 }
 
+// A Refusal counts refused claims of users of one door.
+type Refusal struct {
+	Door   int // its place, 0 = users without a door, or whose door was not known
+	Code   string
+	Claims int64
+}
+
+// A Counter counts refused claims.
+type Counter interface {
+	// DoorRefusals returns the refused claims of the drop by door, and of each door the most frequent refusal first.
+	DoorRefusals(ctx context.Context, templateID int64) ([]Refusal, error)
+}
+
+// Sum returns how many claims of users of the door were refused.
+func Sum(list []Refusal, place int) (n int64) {
+	for _, r := range list {
+		if r.Door == place {
+			n += r.Claims
+		}
+	}
+	return n
+}
+
 // A Plan is the doors of a drop with what staff want to know about them.
 type Plan struct {
 	Template template.Template
@@ -56,10 +79,13 @@ type Plan struct {
 	Sizes    []Size // one per door
 	// Groups has the segments and lists that the doors name. Those of a drop that is over may be deleted.
 	Groups map[int64]segment.Segment
+	// Refused are the refused claims so far.
+	Refused []Refusal
 }
 
 // Store keeps doors.
 type Store interface {
+	Counter
 	// SaveDoors stores the doors of t and the tests if the stored version is t's, otherwise it returns
 	// [fault.ErrStale]. It returns the template as it is then.
 	SaveDoors(ctx context.Context, t template.Template, tests []Test, e staff.Entry) (template.Template, error)
@@ -100,6 +126,9 @@ func (s *Service) plan(ctx context.Context, t template.Template) (Plan, error) {
 		return p, err
 	}
 	p.Tests = tests
+	if p.Refused, err = s.Refused(ctx, t); err != nil {
+		return p, err
+	}
 	for _, d := range t.Doors {
 		if d.SegmentID != 0 {
 			g, err := s.Segments.Segment(ctx, d.SegmentID)
@@ -114,6 +143,14 @@ func (s *Service) plan(ctx context.Context, t template.Template) (Plan, error) {
 		p.Sizes = append(p.Sizes, s.size(ctx, p, i))
 	}
 	return p, nil
+}
+
+// Refused returns the refused claims of a drop with doors.
+func (s *Service) Refused(ctx context.Context, t template.Template) ([]Refusal, error) {
+	if len(t.Doors) == 0 || t.Stored == template.Draft {
+		return nil, nil
+	}
+	return s.Store.DoorRefusals(ctx, t.ID)
 }
 
 // judged returns the tests with what they get.

@@ -81,7 +81,9 @@ type Table struct {
 // Store knows the drops to be exported.
 type Store interface {
 	// Next calls write with the drop that has been due for the longest time, and with its rows as
-	// of one instant. When write has succeeded, Next stores that the drop is exported. Drops
+	// of one instant. When write has succeeded, Next stores that the drop is exported. After
+	// [ErrUnreachable] the drop stays due; after any other failure, and if the process dies, it is due again
+	// later, so that the drops behind it come first. Drops
 	// that another worker exports are passed over. found is false if no drop is due.
 	Next(ctx context.Context, write func(Drop, []Table) (Manifest, error)) (found bool, err error)
 }
@@ -100,15 +102,16 @@ type Exporter struct {
 }
 
 // Run exports the drops that are due, one after the other. A drop whose export fails, or whose
-// worker dies, is exported anew by the next run, under the same keys.
-func (e *Exporter) Run(ctx context.Context) error {
+// worker dies, is exported anew by a later run, under the same keys. Run returns the failures of all drops.
+func (e *Exporter) Run(ctx context.Context) (failed error) {
 	for ctx.Err() == nil {
 		found, err := e.Store.Next(ctx, func(d Drop, tables []Table) (Manifest, error) { return e.write(ctx, d, tables) })
-		if err != nil || !found {
-			return err
+		failed = errors.Join(failed, err)
+		if !found || errors.Is(err, ErrUnreachable) {
+			return failed
 		}
 	}
-	return ctx.Err()
+	return errors.Join(failed, ctx.Err())
 }
 
 func (e *Exporter) write(ctx context.Context, d Drop, tables []Table) (Manifest, error) {

@@ -4,6 +4,7 @@ package figure
 
 import (
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -64,4 +65,13 @@ const Precision = time.Millisecond
 // happened before. Both instants are taken to the millisecond, as they are shown.
 func Late(planned, happened time.Time) time.Duration {
 	return max(0, happened.Truncate(Precision).Sub(planned.Truncate(Precision)))
+}
+
+// Grouped writes n, which is not negative, in English: with a comma before each group of three digits.
+func Grouped(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
 }

@@ -72,3 +72,11 @@ func TestLate(t *testing.T) {
 		}
 	}
 }
+
+func TestGrouped(t *testing.T) {
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 83_120: "83,120", 1_234_567: "1,234,567"} {
+		if got := figure.Grouped(n); got != want {
+			t.Errorf("%d: %s", n, got)
+		}
+	}
+}

@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"time"
 
 	"dropbell/domain/delivery"
+	"dropbell/domain/figure"
+	"dropbell/domain/template"
 )
 
 // The costs of one unit of work in time of one processor core, from the table "What each process
@@ -28,6 +29,9 @@ const (
 	afterOpening = time.Minute                   // for which the processes of an opening stay wanted
 	mostExpected = float64(math.MaxInt64 / 1024) // bounds a product with a factor of the caller
 )
+
+// ClaimsPerSecond returns about how many claims a second the cores of one machine answer.
+func ClaimsPerSecond(cores int) float64 { return float64(cores) / claimCost.Seconds() }
 
 // CapacityAhead is how long before a load its processes are wanted. Starting a process takes less;
 // a new machine of a cluster takes most of it.
@@ -65,6 +69,49 @@ type DropAhead struct {
 	// Gate says that the claim gate decides claims; Left is the stock that is not issued.
 	Gate bool
 	Left int64
+	// Door names the doors that open at OpensAt; empty = the drop opens for all users.
+	Door string
+}
+
+// Openings returns an entry for each instant from from to until at which doors of t open, with the customers who come
+// through them: each is a rush of its own. d is about t as a whole; without doors the result is d alone. Doors whose part
+// of the reservations is not estimated yet count with as many customers as they have members, or with all.
+func (d DropAhead) Openings(t template.Template, from, until time.Time) (list []DropAhead) {
+	for _, o := range t.Openings() {
+		if o.At.Before(from) || o.At.After(until) {
+			continue
+		}
+		one := d
+		one.OpensAt = o.At
+		if o.Doors != template.AllDoors {
+			one.Reserved, one.Door = d.through(t, o.Doors)
+			one.Left = min(d.Left, max(0, t.SellableAt(o.At)-t.Issued))
+		}
+		list = append(list, one)
+	}
+	return list
+}
+
+// through returns how many customers come through the doors of the set, and their names.
+func (d DropAhead) through(t template.Template, set template.DoorSet) (customers int64, names string) {
+	for i, door := range t.Doors {
+		if !set.Has(i + 1) {
+			continue
+		}
+		if names != "" {
+			names += " / "
+		}
+		names += door.Name
+		switch {
+		case door.Booked != nil:
+			customers += d.Reserved * int64(*door.Booked) / 1000
+		case door.FrozenAt != nil && door.Who != template.ToAll:
+			customers += min(d.Reserved, door.Members)
+		default:
+			customers += d.Reserved
+		}
+	}
+	return min(customers, d.Reserved), names
 }
 
 // A SlotAhead is the app's messages of a slot that is due soon or was due just now.
@@ -110,6 +157,7 @@ type Load struct {
 	Kind     LoadKind
 	ID       int64 // of the template or campaign
 	Name     string
+	Door     string // see [DropAhead]
 	Timezone string
 	At       time.Time // when the drop opens, the reminder is due or the campaign starts
 	Until    time.Time // to which the load counts
@@ -127,23 +175,17 @@ func (l Load) Text() string {
 	if err != nil {
 		zone = time.UTC
 	}
-	at, n := l.At.In(zone).Format("15:04"), thousands(l.Expected)
+	at, n := l.At.In(zone).Format("15:04"), figure.Grouped(l.Expected)
 	switch l.Kind {
 	case LoadOpening:
+		if l.Door != "" {
+			return fmt.Sprintf("drop %d opens at %s for %s, %s expected", l.ID, at, l.Door, n)
+		}
 		return fmt.Sprintf("drop %d opens at %s, %s expected", l.ID, at, n)
 	case LoadReminder:
 		return fmt.Sprintf("%s reminders of drop %d by %s are due at %s", n, l.ID, l.Channel, at)
 	}
 	return fmt.Sprintf("campaign %d starts at %s, %s messages by %s", l.ID, at, n, l.Channel)
-}
-
-// thousands writes n with commas.
-func thousands(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }
 
 // A Capacity is how many processes are wanted now.
@@ -208,7 +250,7 @@ func processes(cores, each float64) int {
 func openings(drops []DropAhead, perReservation float64) (list []Load) {
 	for _, d := range drops {
 		expected := int64(min(float64(d.Reserved)*perReservation+0.5, mostExpected))
-		l := Load{Kind: LoadOpening, ID: d.TemplateID, Name: d.Name, Timezone: d.Timezone, At: d.OpensAt, Until: d.OpensAt.Add(afterOpening), Expected: expected}
+		l := Load{Kind: LoadOpening, ID: d.TemplateID, Name: d.Name, Door: d.Door, Timezone: d.Timezone, At: d.OpensAt, Until: d.OpensAt.Add(afterOpening), Expected: expected}
 		list = append(list, l.of(TargetWeb, float64(expected)/rush.Seconds(), claimCost))
 		if d.Gate {
 			list = append(list, l.of(TargetGate, float64(min(expected, d.Left))/rush.Seconds(), gateCost))
@@ -279,7 +321,7 @@ func (l Load) of(target Target, rate float64, cost time.Duration) Load {
 
 // CapacityStore reads what will load the programs.
 type CapacityStore interface {
-	// DropsAhead returns the published drops that open between the instants, and SlotsAhead the
+	// DropsAhead returns the openings between the instants of published drops and of their doors, and SlotsAhead the
 	// slots that are due between them.
 	DropsAhead(ctx context.Context, from, until time.Time) ([]DropAhead, error)
 	SlotsAhead(ctx context.Context, from, until time.Time) ([]SlotAhead, error)

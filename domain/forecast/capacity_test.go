@@ -13,6 +13,7 @@ import (
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/forecast"
+	"dropbell/domain/template"
 )
 
 // each is a process with one core, and one request for each customer who reserved.
@@ -166,4 +167,35 @@ func (emptyForecast) Jobs(context.Context, time.Time) ([]forecast.Job, error) { 
 
 func (emptyForecast) Rates(context.Context) (m [delivery.Channels]forecast.Throughput, l [delivery.Channels]float64, err error) {
 	return m, l, nil
+}
+
+// TestEachDoorIsARushOfItsOwn: the customers of each door come when their door opens, with the stock that the open
+// doors may sell by then.
+func TestEachDoorIsARushOfItsOwn(t *testing.T) {
+	opens, frozen := evening.Add(15*time.Minute), evening
+	drop := template.Template{ID: 42, Spec: template.Spec{OpensAt: opens, Stock: 1000}, Issued: 10, DoorBase: 10, Doors: []template.Door{
+		{Name: "Members", Who: template.ToSegment, LeadMinutes: 10, Share: 200, Booked: new(250)},
+		{Name: "Friends", Who: template.ToList, LeadMinutes: 10, Share: 100, FrozenAt: &frozen, Members: 3_000},
+		{Name: "Everybody", Who: template.ToAll, Booked: new(700)}}}
+	all := opening(42, 100_000, 0)
+	all.Gate, all.Left = true, 990
+	list := all.Openings(drop, evening, opens)
+	if len(list) != 2 || list[0].Reserved != 28_000 || list[0].Door != "Members / Friends" || list[0].Left != 300 || !list[0].OpensAt.Equal(opens.Add(-10*time.Minute)) ||
+		list[1].Reserved != 70_000 || list[1].Door != "Everybody" || list[1].Left != 990 || !list[1].OpensAt.Equal(opens) {
+		t.Fatalf("%+v", list)
+	}
+	c := forecast.CapacityFor(forecast.Ahead{Drops: list}, forecast.Process{WebCores: 1, WorkerCores: 1, PerReservation: 1}, evening)
+	if len(c.Loads) != 4 || c.Loads[0].Expected != 70_000 {
+		t.Fatalf("%+v", c.Loads)
+	}
+	if text := c.Loads[0].Text(); !strings.HasSuffix(text, "for Everybody, 70,000 expected") {
+		t.Error(text)
+	}
+	if list = all.Openings(drop, opens.Add(-time.Minute), opens); len(list) != 1 {
+		t.Errorf("a minute before the drop: %+v", list)
+	}
+	drop.Doors = nil
+	if list = all.Openings(drop, evening, opens); len(list) != 1 || list[0] != all {
+		t.Errorf("without doors: %+v", list)
+	}
 }

@@ -247,7 +247,7 @@ func (f *Forecaster) Forecast(ctx context.Context, horizon time.Duration) ([]Cha
 	var out []ChannelForecast
 	for _, c := range delivery.AllChannels() {
 		mine := slices.DeleteFunc(slices.Clone(jobs), func(j Job) bool { return j.Channel != c })
-		rate := rateOf(c, measured[c].PerSecond, limits[c])
+		rate := RateOf(c, measured[c].PerSecond, limits[c])
 		if c == delivery.WebPush && len(mine) > 0 {
 			if rate, err = f.withinQuotas(ctx, mine, rate); err != nil {
 				return nil, err
@@ -276,7 +276,8 @@ func forecastChannel(c delivery.Channel, jobs []Job, rate Rate, now time.Time) C
 	return f
 }
 
-func rateOf(c delivery.Channel, measured, limit float64) Rate {
+// RateOf returns the rate of a channel from its measured rate and the limit of its operators; 0 = none.
+func RateOf(c delivery.Channel, measured, limit float64) Rate {
 	r := AssumedRate(c)
 	if measured > 0 {
 		r = Rate{measured, Measured}

@@ -99,6 +99,23 @@ func (c *Compiled) Targets() []string {
 	return list
 }
 
+// Addresses returns the addresses in t that its readers follow, each once: links in its body and
+// blocks, and images. An address that a variable continues is left out.
+func (t Text) Addresses(k Kind) (list []string) {
+	texts := []string{t.Body}
+	for _, b := range t.Blocks {
+		texts = append(texts, b.Text, b.URL)
+	}
+	for _, s := range texts {
+		targetsOf(patternOf(s, k), false).each(func(v part, _ bool) {
+			if v.variable == varTarget && !slices.Contains(list, v.fallback) {
+				list = append(list, v.fallback)
+			}
+		})
+	}
+	return list
+}
+
 // NeedsLink reports whether a text has a gap in messages without a link: it has {{link}} without a
 // fallback outside of an optional part. A text that cannot be read has no gap.
 func NeedsLink(s string, k Kind) bool {

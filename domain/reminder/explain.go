@@ -37,6 +37,9 @@ const (
 	// the first opening.
 	StepDoor   StepKind = "door"
 	StepNoDoor StepKind = "no_door"
+	// StepHousehold is the last coupon of other users of the household, in a drop with a limit for households. Reason
+	// has their number and the limit, such as 2/2.
+	StepHousehold StepKind = "household"
 	// Steps of a waitlist. A user who got its coupon has a [StepClaimed]. Reason of StepWaiting is roughly how
 	// many users are before one who still waits, such as under_100.
 	StepWaiting      StepKind = "waiting"

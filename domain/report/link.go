@@ -3,11 +3,13 @@ package report
 import (
 	"context"
 	"encoding/binary"
+	"strconv"
 	"strings"
 	"time"
 
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
+	"dropbell/domain/template"
 	"dropbell/domain/user"
 )
 
@@ -85,4 +87,69 @@ func (s *Service) Open(ctx context.Context, token string) (Report, error) {
 		return Report{}, err
 	}
 	return s.Report(ctx, staff.System(), templateID)
+}
+
+// MaxLinks is how many valid links one drop has at most.
+const MaxLinks = 20
+
+// shownLinks is how many links a drop's page lists.
+const shownLinks = 50
+
+// Lives are how long links may be valid.
+func Lives() []time.Duration {
+	return []time.Duration{7 * 24 * time.Hour, 30 * 24 * time.Hour, 90 * 24 * time.Hour}
+}
+
+// Share makes a link to the report of a drop; each call makes another link. It
+// returns [ErrLinksOff] without a secret, [ErrTooManyLinks], or [fault.ErrInvalid]
+// for a life that is not in [Lives].
+func (s *Service) Share(ctx context.Context, by staff.Actor, templateID int64, life time.Duration) (Link, error) {
+	t, err := s.shared(ctx, by, templateID)
+	if err != nil {
+		return Link{}, err
+	}
+	if !s.Signed.Enabled() {
+		return Link{}, ErrLinksOff
+	}
+	valid := false
+	for _, l := range Lives() {
+		valid = valid || l == life
+	}
+	if !valid {
+		return Link{}, fault.ErrInvalid
+	}
+	return s.Store.AddLink(ctx, t.ID, life, MaxLinks, entry(by, t, "template.report_share"))
+}
+
+// Revoke ends a link of the drop; [ErrNoLink] if there is none.
+func (s *Service) Revoke(ctx context.Context, by staff.Actor, templateID, linkID int64) error {
+	t, err := s.shared(ctx, by, templateID)
+	if err != nil {
+		return err
+	}
+	return s.Store.RevokeLink(ctx, t.ID, linkID, entry(by, t, "template.report_revoke"))
+}
+
+// shared returns the drop if the actor may share its report.
+func (s *Service) shared(ctx context.Context, by staff.Actor, templateID int64) (template.Template, error) {
+	t, err := s.Templates.Template(ctx, by, templateID)
+	if err != nil {
+		return t, err
+	}
+	if t.Stored == template.Draft {
+		return t, ErrDraft
+	}
+	return t, by.May(staff.ManageTemplates, t.ShopNumber)
+}
+
+func entry(by staff.Actor, t template.Template, action string) staff.Entry {
+	return staff.Entry{Actor: by, Action: action, ObjectKind: "template", ObjectID: strconv.FormatInt(t.ID, 10), ShopNumber: t.ShopNumber}
+}
+
+// LinksOf returns the links to the report, the latest first.
+func (s *Service) LinksOf(ctx context.Context, by staff.Actor, templateID int64) ([]Link, error) {
+	if _, err := s.Templates.Template(ctx, by, templateID); err != nil {
+		return nil, err
+	}
+	return s.Store.Links(ctx, templateID, shownLinks)
 }

@@ -9,12 +9,14 @@ import (
 	"dropbell/domain/claim"
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
+	"dropbell/domain/door"
 	"dropbell/domain/draw"
 	"dropbell/domain/forecast"
 	"dropbell/domain/money"
 	"dropbell/domain/reminder"
 	"dropbell/domain/review"
 	"dropbell/domain/template"
+	"dropbell/domain/waitlist"
 )
 
 // Figures are the numbers that every drop has, from counters that are kept for
@@ -112,6 +114,10 @@ type Report struct {
 	Brakes *review.Counts
 	// Draw says how the entries of the drop's draw fared, nil for a drop without one.
 	Draw *draw.Fairness
+	// Wait is the waitlist; the zero Sheet of a drop without one.
+	Wait waitlist.Sheet
+	// Refused are the refused claims of a drop with doors, by door.
+	Refused []door.Refusal
 	// Outcomes are the forecasts made before slots fired, each with the actual number.
 	// Accuracy is the accuracy of the forecasts of the last drops.
 	Outcomes []forecast.Outcome

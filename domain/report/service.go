@@ -3,14 +3,13 @@ package report
 import (
 	"context"
 	"slices"
-	"strconv"
 	"time"
 
 	"dropbell/domain/claim"
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/coupon"
+	"dropbell/domain/door"
 	"dropbell/domain/draw"
-	"dropbell/domain/fault"
 	"dropbell/domain/forecast"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
@@ -48,11 +47,6 @@ type Stock interface {
 // Tallies returns the numbers of a drop's coupons by state.
 type Tallies interface {
 	Tally(ctx context.Context, templateID int64) (coupon.Tally, error)
-}
-
-// Curves returns how a drop sold.
-type Curves interface {
-	Curve(ctx context.Context, templateID int64, points int) (claim.Curve, error)
 }
 
 // Forecasts compares the forecasts of drops with the actual numbers.
@@ -95,7 +89,9 @@ type Service struct {
 	// Brakes is asked about protected drops.
 	Brakes Brakes
 	// Draws is asked about drops whose coupons are drawn.
-	Draws  draw.Fairer
+	Draws draw.Fairer
+	// Doors is asked about drops with doors.
+	Doors  door.Counter
 	Signed Links
 	Now    func() time.Time
 }
@@ -137,6 +133,14 @@ func (s *Service) Report(ctx context.Context, by staff.Actor, templateID int64) 
 		return r, err
 	}
 	if r.Draw, err = s.fairness(ctx, t); err != nil {
+		return r, err
+	}
+	if t.Waits() {
+		if r.Wait, err = s.Curves.Waits(ctx, t.ID); err != nil {
+			return r, err
+		}
+	}
+	if r.Refused, err = s.RefusedOf(ctx, t); err != nil {
 		return r, err
 	}
 	if r.Brakes, err = s.brakes(ctx, t); err != nil {
@@ -324,69 +328,4 @@ func (s *Service) Trend(ctx context.Context, by staff.Actor, shop int64) ([]Figu
 		out = append(out, f)
 	}
 	return out, nil
-}
-
-// MaxLinks is how many valid links one drop has at most.
-const MaxLinks = 20
-
-// shownLinks is how many links a drop's page lists.
-const shownLinks = 50
-
-// Lives are how long links may be valid.
-func Lives() []time.Duration {
-	return []time.Duration{7 * 24 * time.Hour, 30 * 24 * time.Hour, 90 * 24 * time.Hour}
-}
-
-// Share makes a link to the report of a drop; each call makes another link. It
-// returns [ErrLinksOff] without a secret, [ErrTooManyLinks], or [fault.ErrInvalid]
-// for a life that is not in [Lives].
-func (s *Service) Share(ctx context.Context, by staff.Actor, templateID int64, life time.Duration) (Link, error) {
-	t, err := s.shared(ctx, by, templateID)
-	if err != nil {
-		return Link{}, err
-	}
-	if !s.Signed.Enabled() {
-		return Link{}, ErrLinksOff
-	}
-	valid := false
-	for _, l := range Lives() {
-		valid = valid || l == life
-	}
-	if !valid {
-		return Link{}, fault.ErrInvalid
-	}
-	return s.Store.AddLink(ctx, t.ID, life, MaxLinks, entry(by, t, "template.report_share"))
-}
-
-// Revoke ends a link of the drop; [ErrNoLink] if there is none.
-func (s *Service) Revoke(ctx context.Context, by staff.Actor, templateID, linkID int64) error {
-	t, err := s.shared(ctx, by, templateID)
-	if err != nil {
-		return err
-	}
-	return s.Store.RevokeLink(ctx, t.ID, linkID, entry(by, t, "template.report_revoke"))
-}
-
-// shared returns the drop if the actor may share its report.
-func (s *Service) shared(ctx context.Context, by staff.Actor, templateID int64) (template.Template, error) {
-	t, err := s.Templates.Template(ctx, by, templateID)
-	if err != nil {
-		return t, err
-	}
-	if t.Stored == template.Draft {
-		return t, ErrDraft
-	}
-	return t, by.May(staff.ManageTemplates, t.ShopNumber)
-}
-
-func entry(by staff.Actor, t template.Template, action string) staff.Entry {
-	return staff.Entry{Actor: by, Action: action, ObjectKind: "template", ObjectID: strconv.FormatInt(t.ID, 10), ShopNumber: t.ShopNumber}
-}
-
-// LinksOf returns the links to the report, the latest first.
-func (s *Service) LinksOf(ctx context.Context, by staff.Actor, templateID int64) ([]Link, error) {
-	if _, err := s.Templates.Template(ctx, by, templateID); err != nil {
-		return nil, err
-	}
-	return s.Store.Links(ctx, templateID, shownLinks)
 }

@@ -35,20 +35,20 @@ type RemindedPart struct {
 	Opened bool
 }
 
-// UsedPart is how many coupons are used, and the amount of the orders before discounts.
+// UsedPart is how many coupons are used, and what customers paid for the orders.
 type UsedPart struct {
 	Known   bool
 	Coupons int64
-	// Ordered is 0 if the amounts are unknown, or if all orders were refunded.
-	Ordered  money.Amount
+	// Revenue is 0 if the amounts are unknown, or if all orders were refunded.
+	Revenue  money.Amount
 	Currency string
 }
 
-// ComparedPart is by how much the orders differ from an earlier drop in the same currency.
+// ComparedPart is by how much the revenue differs from an earlier drop in the same currency.
 type ComparedPart struct {
 	Known           bool
 	Drop            string
-	Ordered, Before money.Amount // Before > 0
+	Revenue, Before money.Amount // Before > 0
 }
 
 // Story returns the figures of the sentence.
@@ -58,13 +58,13 @@ func (r Report) Story() Story {
 	s := Story{
 		Coupons:  CouponPart{r.Issued > 0, r.Issued, r.Total, r.SoldOutAfter},
 		Reminded: RemindedPart{!r.People.Partial && r.People.Reminded > 0, r.People.Reminded, r.AfterOpening, opened},
-		Used:     UsedPart{r.Tally.Used > 0, r.Tally.Used, max(0, r.Money.Ordered()), r.Template.Currency},
+		Used:     UsedPart{r.Tally.Used > 0, r.Tally.Used, max(0, r.Money.Revenue()), r.Template.Currency},
 	}
-	if other == nil || s.Used.Ordered == 0 || r.Template.State(r.At) != template.Closed || other.Template.State(r.At) != template.Closed {
+	if other == nil || s.Used.Revenue == 0 || r.Template.State(r.At) != template.Closed || other.Template.State(r.At) != template.Closed {
 		return s
 	}
-	if before := other.Money.Ordered(); before > 0 && other.Template.Currency == r.Template.Currency {
-		s.Compared = ComparedPart{true, other.Template.Name, s.Used.Ordered, before}
+	if before := other.Money.Revenue(); before > 0 && other.Template.Currency == r.Template.Currency {
+		s.Compared = ComparedPart{true, other.Template.Name, s.Used.Revenue, before}
 	}
 	return s
 }

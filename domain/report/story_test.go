@@ -32,8 +32,8 @@ func TestStory(t *testing.T) {
 	whole := report.Story{
 		Coupons:  report.CouponPart{Known: true, Issued: 1000, Total: 1000, GoneIn: 42 * time.Second},
 		Reminded: report.RemindedPart{Known: true, People: 3683, Opened: true},
-		Used:     report.UsedPart{Known: true, Coupons: 612, Ordered: 6_120_000, Currency: "CNY"},
-		Compared: report.ComparedPart{Known: true, Drop: "Mid-autumn", Ordered: 6_120_000, Before: 5_186_440},
+		Used:     report.UsedPart{Known: true, Coupons: 612, Revenue: 6_120_000, Currency: "CNY"},
+		Compared: report.ComparedPart{Known: true, Drop: "Mid-autumn", Revenue: 6_120_000, Before: 5_186_440},
 	}
 	for _, c := range []struct {
 		name   string
@@ -46,7 +46,7 @@ func TestStory(t *testing.T) {
 		{"coupons are left", func(r *report.Report, _ *report.Past) { r.Issued, r.SoldOutAfter = 400, 0 },
 			func(s *report.Story) { s.Coupons.Issued, s.Coupons.GoneIn = 400, 0 }},
 		{"orders have no amounts", func(r *report.Report, _ *report.Past) { r.Money = report.Money{} },
-			func(s *report.Story) { s.Used.Ordered, s.Compared = 0, report.ComparedPart{} }},
+			func(s *report.Story) { s.Used.Revenue, s.Compared = 0, report.ComparedPart{} }},
 		{"the other drop has another currency", func(_ *report.Report, p *report.Past) { p.Template.Currency = "EUR" },
 			func(s *report.Story) { s.Compared = report.ComparedPart{} }},
 		{"the other drop has no amounts", func(_ *report.Report, p *report.Past) { p.Money = report.Money{} },

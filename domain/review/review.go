@@ -231,9 +231,11 @@ func (a Accuracy) Share() float64 {
 
 // Counts are the public figures of a protected drop.
 type Counts struct {
-	// Entries are the claims that got a coupon, Refused the claims that did not, among them
-	// WithoutPass for want of a pass.
+	// Entries are the entries of a draw; of another drop the claims that got a coupon. Refused are the claims that did
+	// not, among them WithoutPass for want of a pass; they are counted for drops that are protected or have doors.
 	Entries, Refused, WithoutPass int64
+	// Filled are the users of the waitlist who got a coupon.
+	Filled int64
 	// Suspended, TakenBack and Restored are coupons: under review now, revoked after a review, and
 	// given back to their owners.
 	Suspended, TakenBack, Restored int64

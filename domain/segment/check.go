@@ -96,7 +96,7 @@ func (c *checker) values(path string, kind Value, values []string) {
 	switch {
 	case kind == NoValue:
 		most = 0
-	case kind == TemplateIDs:
+	case kind == TemplateIDs || kind == ShopNumbers:
 		most = MaxTemplates
 	case kind.many():
 		most = MaxValues
@@ -146,6 +146,10 @@ func (v Value) refuses(s string) *fault.Field {
 		n, err := strconv.ParseInt(s, 10, 64)
 		ok = err == nil && n > 0 && n < math.MaxInt64 && strconv.FormatInt(n, 10) == s
 		key, text = "rule.segment_template", "must be the id of a template"
+	case ShopNumbers:
+		n, err := strconv.ParseInt(s, 10, 64)
+		ok = err == nil && n > 0 && strconv.FormatInt(n, 10) == s
+		key, text = "rule.segment_shop", "must be the number of a shop"
 	}
 	if ok {
 		return nil

@@ -15,6 +15,11 @@ const (
 	Coupon             Field = "coupon"
 	ReservedNotClaimed Field = "reserved_not_claimed"
 	Claimed            Field = "claimed"
+	// NeverUsedHere is about the coupons of shops: the user has used none of them.
+	NeverUsedHere Field = "never_used_here"
+	// FirstOrder is that the user is known to have bought nothing yet: no order of the user is stored, and the
+	// attribute first_order, which the shop sends, is true.
+	FirstOrder Field = "first_order"
 )
 
 // Op is how a condition looks at its field.
@@ -64,6 +69,7 @@ const (
 	ContactKind  Value = "contact" // email, sms, webpush or phone_verified
 	ChannelName  Value = "channel"
 	TemplateIDs  Value = "templates"
+	ShopNumbers  Value = "shops"
 	MaxDays            = 3650
 	MaxTemplates       = 20
 )
@@ -90,6 +96,8 @@ var knowledge = []struct {
 	{Coupon, []known{{Holds, TemplateIDs}, {Used, TemplateIDs}, {Expired, TemplateIDs}, {Had, TemplateIDs}, {NeverHad, TemplateIDs}}},
 	{ReservedNotClaimed, []known{{Template, TemplateIDs}}},
 	{Claimed, []known{{WithinDays, Days}, {NotWithinDays, Days}}},
+	{NeverUsedHere, []known{{OneOf, ShopNumbers}}},
+	{FirstOrder, []known{{Is, NoValue}, {IsNot, NoValue}}},
 }
 
 // Fields returns every field in the order in which it is offered.
@@ -132,7 +140,7 @@ func opsOf(f Field) []known {
 
 // many reports whether more than one value may be given.
 func (v Value) many() bool {
-	return v == Texts || v == Languages || v == Zones || v == TemplateIDs
+	return v == Texts || v == Languages || v == Zones || v == TemplateIDs || v == ShopNumbers
 }
 
 // Many is whether the value's kind takes more than one; for forms.

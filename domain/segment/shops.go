@@ -18,16 +18,23 @@ type TemplateStore interface {
 // Templates returns the ids of the templates that the rule names, ascending,
 // each once.
 func (r Rule) Templates() []int64 {
+	return r.named(TemplateIDs)
+}
+
+// Shops returns the numbers of the shops that the rule names, ascending, each once.
+func (r Rule) Shops() []int64 { return r.named(ShopNumbers) }
+
+func (r Rule) named(kind Value) []int64 {
 	var ids []int64
-	r.templates(func(_ string, id int64) { ids = append(ids, id) })
+	r.ids(kind, func(_ string, id int64) { ids = append(ids, id) })
 	slices.Sort(ids)
 	return slices.Compact(ids)
 }
 
-// templates calls visit with every template id and its place in the rule.
-func (r Rule) templates(visit func(place string, id int64)) {
+// ids calls visit with every value of the kind, which are numbers, and its place in the rule.
+func (r Rule) ids(kind Value, visit func(place string, id int64)) {
 	r.Conditions(func(path string, x Condition) {
-		if kind, _ := ValueOf(x.Field, x.Op); kind != TemplateIDs {
+		if k, _ := ValueOf(x.Field, x.Op); k != kind {
 			return
 		}
 		for i, v := range x.Values {
@@ -39,11 +46,16 @@ func (r Rule) templates(visit func(place string, id int64)) {
 }
 
 // CheckShops returns a [fault.Fields] that names, by its place, every template
-// of the rule that does not exist or whose shop is not allowed. Both get the
-// same error, so that it does not reveal which templates other shops have.
+// of the rule that does not exist or whose shop is not allowed, and every shop
+// that is not allowed. Both kinds of templates get the same error, so that it does not reveal which templates other shops have.
 func (r Rule) CheckShops(shops map[int64]int64, allowed func(shop int64) bool) error {
 	c := &checker{}
-	r.templates(func(place string, id int64) {
+	r.ids(ShopNumbers, func(place string, shop int64) {
+		if !allowed(shop) {
+			c.add(place, "rule.foreign_shop", "shop %q is none of the shops that this is for; name one of these shops", strconv.FormatInt(shop, 10))
+		}
+	})
+	r.ids(TemplateIDs, func(place string, id int64) {
 		if shop, known := shops[id]; !known || !allowed(shop) {
 			c.add(place, "rule.foreign_template", "there is no template %q in the shops that this is for; name a template of these shops", strconv.FormatInt(id, 10))
 		}
@@ -51,11 +63,11 @@ func (r Rule) CheckShops(shops map[int64]int64, allowed func(shop int64) bool) e
 	return c.broken.Err()
 }
 
-// checkRule returns a [fault.Fields] unless by may use every template that the
+// checkRule returns a [fault.Fields] unless by may use every template and shop that the
 // rule names. Staff of all shops may use any.
 func (s *Service) checkRule(ctx context.Context, by staff.Actor, r Rule) error {
 	ids := r.Templates()
-	if len(by.Shops) == 0 || len(ids) == 0 {
+	if len(by.Shops) == 0 || len(ids)+len(r.Shops()) == 0 {
 		return nil
 	}
 	shops, err := s.Store.TemplateShops(ctx, ids)

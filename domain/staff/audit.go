@@ -43,11 +43,12 @@ const (
 	// A webhook endpoint failed for days, or answered that it is gone.
 	ReasonWebhookFailing = "webhook_failing"
 	ReasonWebhookGone    = "webhook_gone"
+	ReasonSeries         = "series" // the drop belongs to a series
 )
 
 // SystemReasons returns the reasons that the system records.
 func SystemReasons() []string {
-	return []string{ReasonClosesAt, ReasonValidUntil, ReasonFirstAdmin, ReasonWebhookFailing, ReasonWebhookGone}
+	return []string{ReasonClosesAt, ReasonValidUntil, ReasonFirstAdmin, ReasonWebhookFailing, ReasonWebhookGone, ReasonSeries}
 }
 
 // SystemReason returns which of the [SystemReasons] the system recorded; "" where a

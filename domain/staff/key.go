@@ -27,6 +27,15 @@ func Scopes() []Scope { return []Scope{ScopeRead, ScopeActAsUser, ScopePayment, 
 // KeyPrefix begins every service key.
 const KeyPrefix = "dbk_"
 
+// TestPrefix begins the keys that reach only rehearsals of drops.
+const TestPrefix = KeyPrefix + "test_"
+
+// IsTestSecret reports whether the key with this secret reaches only rehearsals.
+func IsTestSecret(secret string) bool { return strings.HasPrefix(secret, TestPrefix) }
+
+// TestScopes are the scopes that keys of rehearsals can have.
+func TestScopes() []Scope { return []Scope{ScopeActAsUser, ScopePayment} }
+
 // A Key is a service's credential. The secret itself is shown once and never stored.
 type Key struct {
 	ID         int64
@@ -42,6 +51,9 @@ type Key struct {
 
 // Has reports whether the key was given scope.
 func (k Key) Has(s Scope) bool { return slices.Contains(k.Scopes, s) }
+
+// Test reports whether the key reaches only rehearsals.
+func (k Key) Test() bool { return IsTestSecret(k.Prefix) }
 
 // Usable reports whether the key is neither revoked nor expired at now.
 func (k Key) Usable(now time.Time) bool {

@@ -14,6 +14,8 @@ type KeyInput struct {
 	Name      string
 	Scopes    []Scope
 	ExpiresAt *time.Time
+	// Test makes a key that reaches only rehearsals.
+	Test bool
 	// RequestKey makes the request repeatable: sending the same form twice makes
 	// one key. Empty = every call is a request of its own.
 	RequestKey string
@@ -39,6 +41,9 @@ func (s *Service) CreateKey(ctx context.Context, by Actor, in KeyInput) (Key, st
 		return Key{}, "", err
 	}
 	secret := NewSecret()
+	if in.Test {
+		secret = TestPrefix + strings.TrimPrefix(secret, KeyPrefix)
+	}
 	k := keyOf(in, secret, by)
 	k, err := s.Store.InsertKey(ctx, k, HashSecret(secret), in.RequestKey, Entry{Actor: by, Action: "key.create", ObjectKind: "key", After: k.shown()})
 	if err != nil {
@@ -76,6 +81,8 @@ func (in KeyInput) check(now time.Time) error {
 	known := func(sc Scope) bool { return slices.Contains(Scopes(), sc) }
 	if len(in.Scopes) == 0 || !all(in.Scopes, known) {
 		e.Add("scopes", "rule.scopes", "choose at least one scope")
+	} else if in.Test && !all(in.Scopes, func(sc Scope) bool { return slices.Contains(TestScopes(), sc) }) {
+		e.Add("scopes", "rule.test_scopes", "can only be act-as-user and payment for a key of rehearsals")
 	}
 	if in.ExpiresAt != nil && !in.ExpiresAt.After(now) {
 		e.Add("expires_at", "rule.ahead", "must lie in the future")
@@ -86,7 +93,11 @@ func (in KeyInput) check(now time.Time) error {
 // keyOf returns the key with a part of the secret: enough to identify the key and
 // too little to guess the secret.
 func keyOf(in KeyInput, secret string, by Actor) Key {
-	return Key{Name: strings.TrimSpace(in.Name), Prefix: secret[:min(len(KeyPrefix)+4, len(secret)/3)], Scopes: in.Scopes,
+	shown := len(KeyPrefix) + 4
+	if IsTestSecret(secret) {
+		shown = len(TestPrefix) + 4
+	}
+	return Key{Name: strings.TrimSpace(in.Name), Prefix: secret[:min(shown, len(secret)/3)], Scopes: in.Scopes,
 		CreatedBy: by.Label, ExpiresAt: in.ExpiresAt}
 }
 

@@ -31,6 +31,7 @@ var promised = map[string]func(*template.Spec){
 	"currency":         func(s *template.Spec) { s.Currency = "USD" },
 	"target":           func(s *template.Spec) { s.Target, s.Product = template.Product, "p" },
 	"per_user_limit":   func(s *template.Spec) { s.PerUserLimit++ },
+	"household_limit":  func(s *template.Spec) { s.HouseholdLimit = 2 },
 	"valid_hours":      func(s *template.Spec) { s.ValidHours++ },
 	"valid_until":      func(s *template.Spec) { s.ValidHours, s.ValidUntil = 0, new(opens.Add(72*time.Hour)) },
 	"obtain":           func(s *template.Spec) { s.Obtain = template.ByCode },

@@ -23,7 +23,7 @@ func (s Spec) Own() Spec {
 	case s.AcceptMinutes == 0:
 		s.AcceptMinutes = DefaultAcceptMinutes
 	}
-	s.RefundTo = cmp.Or(s.RefundTo, RefundToUser)
+	s.RefundTo = cmp.Or(s.RefundTo, RefundToHolder)
 	s.Protection = cmp.Or(s.Protection, Unprotected)
 	s.Stacking = s.Stacking.own()
 	s.Opening = s.Opening.own()

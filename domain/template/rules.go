@@ -16,10 +16,12 @@ import (
 
 // Limits of a spec.
 const (
-	MaxName    = 120
-	MaxStock   = 1_000_000_000
-	MaxAmount  = money.Amount(1_000_000_000_000)
-	MaxHorizon = 2 * 365 * 24 * time.Hour
+	MaxName  = 120
+	MaxStock = 1_000_000_000
+	// MaxHouseholdLimit bounds the coupons of a household, as the limit per user is bounded.
+	MaxHouseholdLimit = 1000
+	MaxAmount         = money.Amount(1_000_000_000_000)
+	MaxHorizon        = 2 * 365 * 24 * time.Hour
 )
 
 // Check returns a [fault.Fields] that names every rule that s breaks, or nil. Whether the opening
@@ -100,6 +102,12 @@ func (s Spec) checkReach(e *fault.Fields) {
 	}
 	if s.PerUserLimit < 1 || s.PerUserLimit > 1000 {
 		e.Add("per_user_limit", "rule.per_user_limit", "must be between 1 and 1000")
+	}
+	switch {
+	case s.HouseholdLimit < 0 || s.HouseholdLimit > MaxHouseholdLimit:
+		e.Add("household_limit", "rule.household_limit", "must be between %d and %d", 0, MaxHouseholdLimit)
+	case s.HouseholdLimit > 0 && s.OpeningMode.Drawn():
+		e.Add("household_limit", "rule.household_draw", "must be 0 in a draw: each entry is of one user")
 	}
 	if s.Obtain != ByClaim && s.Obtain != ByCode {
 		e.Add("obtain", "rule.obtain", "must be claim or code")

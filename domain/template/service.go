@@ -82,6 +82,8 @@ type Service struct {
 	Texts message.Source
 	// Ready, if set, refuses to publish a drop whose doors do not treat its test persons as expected.
 	Ready func(ctx context.Context, t Template) error
+	// Flight, if set, refuses to publish a drop whose flight check is red without a reason.
+	Flight func(ctx context.Context, t Template, reason string) error
 	// Draws refuses a source of randomness that this installation does not have; nil = it has no draws.
 	Draws func(Opening) error
 }
@@ -232,6 +234,11 @@ func (s *Service) doOnce(ctx context.Context, by staff.Actor, id, version int64,
 		}
 		if s.Ready != nil {
 			if err := s.Ready(ctx, old); err != nil {
+				return old, err
+			}
+		}
+		if s.Flight != nil {
+			if err := s.Flight(ctx, old, reason); err != nil {
 				return old, err
 			}
 		}

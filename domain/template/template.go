@@ -120,8 +120,10 @@ type Spec struct {
 	NotifyOver   delivery.ChannelSet `field:"notify_channels,kept=notify_over"`
 	Stock        int64               `field:"stock"`
 	PerUserLimit int                 `field:"per_user_limit,fixed"`
-	Obtain       Obtain              `field:"obtain,fixed"`
-	ClaimMode    ClaimMode           `field:"claim_mode,fixed"`
+	// HouseholdLimit is how many coupons the users of one household may have together, 0 = no limit.
+	HouseholdLimit int       `field:"household_limit,fixed"`
+	Obtain         Obtain    `field:"obtain,fixed"`
+	ClaimMode      ClaimMode `field:"claim_mode,fixed"`
 	// HoldOutPercent is the percentage of the users with a reservation who get no message about the
 	// drop, so that the effect of the messages can be measured; see [delivery.HeldOutOfDrop].
 	HoldOutPercent int `field:"hold_out_percent,fixed"`
@@ -133,7 +135,7 @@ type Spec struct {
 	// UseWithinHours is within how many hours of its issue a coupon must be used; an unused coupon
 	// then returns to the stock while the drop runs. 0 = no such limit.
 	UseWithinHours int `field:"use_within_hours,fixed"`
-	// RefundTo is [RefundToUser] if empty.
+	// RefundTo is [RefundToHolder] if empty.
 	RefundTo RefundTo `field:"refund_to,fixed"`
 	// Protection is [Unprotected] if empty. It may be changed while the drop runs: a script may appear in the rush.
 	Protection Protection `field:"protection"`
@@ -181,6 +183,8 @@ type Template struct {
 	Doors []Door
 	// DoorBase is how many coupons were issued when the first door was frozen.
 	DoorBase int64
+	// SeriesID is the series that created the drop; 0 = none did.
+	SeriesID int64
 }
 
 // State returns the state of the template at now.

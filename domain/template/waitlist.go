@@ -18,10 +18,12 @@ const (
 // RefundTo says who has a coupon after its order was refunded.
 type RefundTo string
 
-// The ways. A coupon that returns to the stock is no longer its user's.
+// The receivers. A coupon that returns to the stock is no longer its holder's. RefundToNobody is of single refunds of
+// orders alone: the coupon stays used.
 const (
-	RefundToUser  RefundTo = "user"
-	RefundToStock RefundTo = "stock"
+	RefundToHolder RefundTo = "holder"
+	RefundToStock  RefundTo = "stock"
+	RefundToNobody RefundTo = "nobody"
 )
 
 // Limits of waitlists and of coupons that return to the stock.
@@ -53,9 +55,9 @@ func (s Spec) checkWaitlist(e *fault.Fields) {
 		e.Add("use_within_hours", "rule.use_within_valid", "must be less than valid_hours: an expired coupon does not return to the stock")
 	}
 	switch {
-	case s.RefundTo != "" && s.RefundTo != RefundToUser && s.RefundTo != RefundToStock:
-		e.Add("refund_to", "rule.refund_to", "must be user or stock")
+	case s.RefundTo != "" && s.RefundTo != RefundToHolder && s.RefundTo != RefundToStock:
+		e.Add("refund_to", "rule.refund_to", "must be holder or stock")
 	case s.RefundTo == RefundToStock && s.Obtain == ByCode:
-		e.Add("refund_to", "rule.refund_to_codes", "must be user for coupons that are obtained with redeem codes: a code gives one coupon")
+		e.Add("refund_to", "rule.refund_to_codes", "must be holder for coupons that are obtained with redeem codes: a code gives one coupon")
 	}
 }

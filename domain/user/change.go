@@ -18,6 +18,7 @@ type Change struct {
 	PhoneVerified *bool               `field:"phone_verified"`
 	Locale        *string             `field:"locale"`
 	Timezone      *string             `field:"timezone"`
+	Household     *string             `field:"household"`
 	Push          *[]PushSubscription `field:"push"`
 	// OptOuts is a bit per channel (1<<channel).
 	OptOuts *uint8      `field:"opt_outs"`

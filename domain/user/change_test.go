@@ -16,7 +16,7 @@ func TestChangesNameEveryField(t *testing.T) {
 			f.Set(reflect.New(f.Type().Elem()))
 		}
 	}
-	want := []string{"name", "email", "phone", "phone_verified", "locale", "timezone", "push", "opt_outs", "quiet_hours", "attributes"}
+	want := []string{"name", "email", "phone", "phone_verified", "locale", "timezone", "household", "push", "opt_outs", "quiet_hours", "attributes"}
 	if diff := cmp.Diff(want, all.fields()); diff != "" {
 		t.Error(diff)
 	}

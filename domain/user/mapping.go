@@ -24,6 +24,7 @@ const (
 	ToVerified   Target = "phone_verified"
 	ToLocale     Target = "locale"
 	ToTimezone   Target = "timezone"
+	ToHousehold  Target = "household"
 	ToOptOuts    Target = "opt_outs"
 	ToQuietHours Target = "quiet_hours"
 
@@ -33,7 +34,7 @@ const (
 // Targets returns every target except attributes, which have names of their own, in
 // the order of the template for downloads.
 func Targets() []Target {
-	return []Target{ToID, ToName, ToEmail, ToPhone, ToVerified, ToLocale, ToTimezone, ToOptOuts, ToQuietHours}
+	return []Target{ToID, ToName, ToEmail, ToPhone, ToVerified, ToLocale, ToTimezone, ToHousehold, ToOptOuts, ToQuietHours}
 }
 
 // ToAttribute returns the target of an attribute.
@@ -58,6 +59,7 @@ var knownColumns = map[string]Target{
 	"phoneverified": ToVerified, "mobileverified": ToVerified, "phonenumberverified": ToVerified, "手机已验证": ToVerified, "手机号已验证": ToVerified,
 	"locale": ToLocale, "language": ToLocale, "lang": ToLocale, "语言": ToLocale,
 	"timezone": ToTimezone, "zone": ToTimezone, "tz": ToTimezone, "时区": ToTimezone,
+	"household": ToHousehold, "householdid": ToHousehold, "家庭": ToHousehold, "家庭标识": ToHousehold,
 	"optouts": ToOptOuts, "optout": ToOptOuts, "unsubscribed": ToOptOuts, "退订": ToOptOuts, "退订渠道": ToOptOuts, "退订方式": ToOptOuts,
 	"quiethours": ToQuietHours, "免打扰": ToQuietHours, "免打扰时段": ToQuietHours,
 }
@@ -208,6 +210,8 @@ func (c *Change) set(t Target, cell string) (err error) {
 		c.Locale = new(strings.ReplaceAll(cell, "_", "-"))
 	case ToTimezone:
 		c.Timezone = &cell
+	case ToHousehold:
+		c.Household = &cell
 	case ToOptOuts:
 		c.OptOuts, err = readOptOuts(cell)
 	case ToQuietHours:

@@ -30,7 +30,9 @@ var (
 	phoneForm  = regexp.MustCompile(`^\+[1-9][0-9]{6,14}$`)
 	localeForm = regexp.MustCompile(`^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8}){0,4}$`)
 	hourForm   = regexp.MustCompile(`^([01][0-9]|2[0-3]):[0-5][0-9]$`)
-	attrForm   = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,63}$`)
+	// householdForm has hashes and random names, and no addresses, which have spaces.
+	householdForm = regexp.MustCompile(`^[A-Za-z0-9_-]{16,64}$`)
+	attrForm      = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]{0,63}$`)
 )
 
 // ParseQuietHours reads a span such as "22:00" to "08:00"; it returns false
@@ -84,6 +86,9 @@ func (r *rules) check(c Change) error {
 	}
 	if set(c.Timezone) && !r.zone(*c.Timezone) {
 		e.Add("timezone", "rule.timezone", "must be an IANA time zone such as Asia/Shanghai")
+	}
+	if set(c.Household) && !householdForm.MatchString(*c.Household) {
+		e.Add("household", "rule.household", "must be a keyed hash of 16 to 64 letters, digits, - or _")
 	}
 	if q := c.Quiet; q != nil && (q.From < 0 || q.To < 0 || q.From >= 24*60 || q.To >= 24*60) {
 		e.Add("quiet_hours", "rule.quiet_hours", "must be two times of day")

@@ -14,6 +14,8 @@ type Store interface {
 	BrowserStore
 	// User returns [ErrNotFound] if nothing is known about the id.
 	User(ctx context.Context, id ID) (User, error)
+	// HouseholdSize returns how many users are of the household.
+	HouseholdSize(ctx context.Context, household string) (int64, error)
 	// Upsert applies all changes, each to another user, or none of them. It creates
 	// users that are not known yet. An entry without an action is not recorded. It
 	// returns [ErrErased] if one of the users was erased.
@@ -134,6 +136,14 @@ func (s *Service) Edit(ctx context.Context, by staff.Actor, c Change) error {
 	// Names of fields without their values: contacts do not belong in a log.
 	return s.Store.Upsert(context.WithoutCancel(ctx), []Change{c}, staff.Entry{Actor: by, Action: "user.edit", ObjectKind: "user",
 		ObjectID: c.ID.String(), After: map[string]any{"fields": c.fields()}})
+}
+
+// HouseholdSize returns how many users are of the user's household; 0 = of none that is known.
+func (s *Service) HouseholdSize(ctx context.Context, by staff.Actor, u User) (int64, error) {
+	if err := by.May(staff.View, 0); err != nil || u.Household == "" {
+		return 0, err
+	}
+	return s.Store.HouseholdSize(ctx, u.Household)
 }
 
 func (s *Service) rules() *rules {

@@ -59,6 +59,7 @@ func (k *recordingStore) Erased(context.Context, []user.ID) (map[user.ID]bool, e
 	return k.erased, nil
 }
 
+func (k *recordingStore) HouseholdSize(context.Context, string) (int64, error)    { return 0, nil }
 func (k *recordingStore) Erasure(context.Context, user.ID) (*user.Erasure, error) { return nil, nil }
 
 func (k *recordingStore) LiftErasure(context.Context, user.ID, staff.Entry) error { return k.err }

@@ -98,6 +98,8 @@ type User struct {
 	Timezone        string // IANA, e.g. "Asia/Shanghai"
 	Push            []PushSubscription
 	Devices         []Device
+	// Household is a keyed hash that the shop sends: users of one household have the same. Empty = not known.
+	Household string
 	// OptOuts is a bit per channel (1<<channel).
 	OptOuts uint8
 	Quiet   QuietHours

@@ -43,6 +43,7 @@ import (
 	"dropbell/lab/bench/rush"
 	"dropbell/lab/bench/scenario"
 	"dropbell/lab/bench/segments"
+	"dropbell/lab/bench/series"
 	"dropbell/lab/bench/streams"
 	"dropbell/lab/bench/waitlist"
 	"dropbell/lab/bench/years"
@@ -79,6 +80,7 @@ var scenarios = map[string]scenario.Scenario{
 	"reserve":   reserve.Scenario,
 	"rush":      rush.Scenario,
 	"segments":  segments.Scenario,
+	"series":    series.Scenario,
 	"streams":   streams.Scenario,
 	"waitlist":  waitlist.Scenario,
 	"years":     years.Scenario,

@@ -22,7 +22,7 @@ import (
 
 // A walk makes processes fail at named points during a series of small evenings. An evening has
 // reservations that fire and are delivered, claims at both gates, redeem codes, coupons that are
-// locked, confirmed and released, coupons that are suspended, a draw, and a campaign. After each evening the accounts must add up as
+// locked, confirmed and released, orders with two coupons, coupons that are suspended, a drop with doors, a draw, and a campaign. After each evening the accounts must add up as
 // if nothing had failed.
 type walk struct {
 	*system
@@ -161,6 +161,9 @@ func (k *walk) serve() {
 		sales[mode] = k.c.publishDrop(fmt.Sprint(mode, " ", n), mode, "claim", forSale, 1, later, map[string]any{"waitlist": list, "refund_to": "stock"})
 	}
 	reviewed := k.c.publishDrop(fmt.Sprint("Brakes ", n), "durable", "claim", forSale, 1, later)
+	doored := k.c.publishDrop(fmt.Sprint("Doors ", n), "durable", "claim", forSale, 1, later)
+	k.addDoors(doored, users)
+	carts := []int64{k.c.publishDrop(fmt.Sprint("Cart ", n), "durable", "claim", forSale, 1, later, stackable), k.c.publishDrop(fmt.Sprint("Cart too ", n), "durable", "claim", forSale, 1, later, stackable)}
 	raffle, offers := k.publishDraw(fmt.Sprint("Draw ", n), users, 0), k.publishDraw(fmt.Sprint("Offers ", n), users, 1)
 	raffle.enter()
 	offers.enter()
@@ -168,7 +171,7 @@ func (k *walk) serve() {
 	d := k.reserveAll(fmt.Sprint("Evening ", n), users)
 	campaign := k.p.publish(promo{name: fmt.Sprint("Campaign ", n), channel: delivery.Webhook, audience: named(users), rate: 1000})
 	k.move(d, time.Now().Add(3*time.Second).Truncate(time.Second))
-	for _, template := range []int64{sales["durable"], sales["gate"], codes[0].template, codes[1].template, raffle.template, offers.template, reviewed} {
+	for _, template := range []int64{sales["durable"], sales["gate"], codes[0].template, codes[1].template, raffle.template, offers.template, reviewed, carts[0], carts[1]} {
 		k.open(template)
 	}
 	wait(soon+knownWithin, k.ctx.Done())
@@ -190,6 +193,8 @@ func (k *walk) serve() {
 		all.Go(func() { k.waitAndFill(template, users) })
 	}
 	all.Go(func() { k.suspendAndDecide(reviewed, users) })
+	all.Go(func() { k.sellByDoors(doored, users) })
+	all.Go(func() { k.payTogether(carts, users) })
 	all.Wait()
 
 	k.settled(d, 2*time.Minute)

@@ -4401,6 +4401,8 @@ export interface components {
              * @example 2027-01-01T11:00:00Z
              */
             opens_at: string;
+            /** @description Refused claims of its users, the most frequent refusal first. A refused claim that is repeated counts again. */
+            refused: components["schemas"]["DoorRefusal"][];
             /**
              * @description The segment or list.
              * @example 3
@@ -4444,7 +4446,21 @@ export interface components {
         };
         DoorPlan: {
             doors: components["schemas"]["Door"][];
+            /** @description Refused claims of users without a door, or whose door was not known. */
+            refused: components["schemas"]["DoorRefusal"][];
             tests: components["schemas"]["DoorTest"][];
+        };
+        DoorRefusal: {
+            /**
+             * Format: int64
+             * @example 1204
+             */
+            claims: number;
+            /**
+             * @description The code of the refusal.
+             * @example sold_out
+             */
+            code: string;
         };
         DoorSize: {
             /**
@@ -4876,6 +4892,12 @@ export interface components {
              * @example true
              */
             doors?: boolean;
+            /**
+             * Format: int64
+             * @description How many coupons the users of one household can get together; absent = no limit.
+             * @example 2
+             */
+            household_limit?: number;
             /** @example 1 */
             id: string;
             /**
@@ -5111,15 +5133,21 @@ export interface components {
         Fairness: {
             /**
              * Format: int64
-             * @description Claims that got a coupon.
+             * @description Entries of the draw; of a drop without one the claims that got a coupon.
              * @example 20000
              */
             entries?: number;
+            /**
+             * Format: int64
+             * @description Users of the waitlist who got a coupon.
+             * @example 120
+             */
+            filled?: number;
             /** @description False until the drop is over or sold out; the figures are absent before. */
             over: boolean;
             /**
              * Format: int64
-             * @description Claims that did not: without a pass, too late, or beyond the limit per user.
+             * @description Claims that did not get one, such as without a pass, too late, or beyond the limit per user; counted for drops that are protected or have doors.
              * @example 84000
              */
             refused?: number;
@@ -6211,7 +6239,7 @@ export interface components {
              * @example already_reserved
              * @enum {string}
              */
-            code: "malformed_json" | "unauthenticated" | "forbidden" | "message_not_found" | "picture_not_found" | "not_found" | "template_not_found" | "code_batch_not_found" | "no_codes" | "claim_not_found" | "campaign_not_found" | "recipient_not_found" | "not_waiting" | "not_reserved" | "rows_removed" | "job_not_found" | "draw_not_found" | "not_entered" | "ticket_not_found" | "budget_not_found" | "shop_not_found" | "coupon_not_found" | "wallet_not_configured" | "review_not_found" | "user_not_found" | "order_not_found" | "erasure_not_found" | "suppression_not_found" | "webhook_not_found" | "delivery_not_found" | "segment_not_found" | "method_not_allowed" | "request_timeout" | "already_reserved" | "already_due" | "drop_opened" | "coupon_not_usable" | "combination_refused" | "cart_changed" | "coupon_suspended" | "review_decided" | "review_needs_second" | "review_too_late" | "review_has_appeals" | "coupon_not_suspended" | "already_appealed" | "appeal_answered" | "order_differs" | "report_of_draft" | "code_used" | "not_by_code" | "codes_not_configured" | "passes_not_configured" | "codes_not_ready" | "codes_revoked" | "codes_exhausted" | "code_key_missing" | "template_not_open" | "not_started" | "ended" | "not_eligible" | "code_needed" | "door_not_open" | "doors_fixed" | "door_tests" | "entry_struck" | "figures_differ" | "not_won" | "offer_lapsed" | "entries_closed" | "sold_out" | "no_waitlist" | "stock_left" | "too_many_waits" | "no_offer" | "offer_taken" | "limit_reached" | "invalid_transition" | "approval_required" | "approval_lapsed" | "approval_not_asked" | "already_published" | "budget_no_coupons" | "shop_moved" | "budget_short" | "budget_committed" | "stock_below_issued" | "list_incomplete" | "user_erased" | "phone_missing" | "sms_opted_out" | "phone_code_expired" | "list_in_use" | "segment_in_use" | "segment_is_list" | "segment_is_rules" | "too_many_webhooks" | "webhook_repeated" | "webhook_disabled" | "picture_in_use" | "picture_library_full" | "stale_version" | "idempotency_in_progress" | "too_large" | "upload_too_large" | "unsupported_media_type" | "invalid_request" | "pass_required" | "pass_refused" | "code_invalid" | "phone_code_wrong" | "channel_unavailable" | "idempotency_conflict" | "precondition_required" | "rate_limited" | "too_many_codes" | "internal" | "estimate_unavailable" | "pictures_busy" | "picture_store" | "overloaded";
+            code: "malformed_json" | "unauthenticated" | "forbidden" | "message_not_found" | "picture_not_found" | "not_found" | "template_not_found" | "code_batch_not_found" | "no_codes" | "claim_not_found" | "campaign_not_found" | "recipient_not_found" | "not_waiting" | "not_reserved" | "rows_removed" | "job_not_found" | "draw_not_found" | "not_entered" | "ticket_not_found" | "budget_not_found" | "shop_not_found" | "coupon_not_found" | "wallet_not_configured" | "review_not_found" | "user_not_found" | "order_not_found" | "erasure_not_found" | "suppression_not_found" | "webhook_not_found" | "delivery_not_found" | "segment_not_found" | "method_not_allowed" | "request_timeout" | "already_reserved" | "already_due" | "drop_opened" | "coupon_not_usable" | "combination_refused" | "cart_changed" | "coupon_suspended" | "review_decided" | "review_needs_second" | "review_too_late" | "review_has_appeals" | "coupon_not_suspended" | "already_appealed" | "appeal_answered" | "order_differs" | "report_of_draft" | "code_used" | "not_by_code" | "codes_not_configured" | "passes_not_configured" | "codes_not_ready" | "codes_revoked" | "codes_exhausted" | "code_key_missing" | "template_not_open" | "not_started" | "ended" | "not_eligible" | "code_needed" | "door_not_open" | "doors_fixed" | "door_tests" | "entry_struck" | "figures_differ" | "not_won" | "offer_lapsed" | "entries_closed" | "sold_out" | "no_waitlist" | "stock_left" | "too_many_waits" | "no_offer" | "offer_taken" | "household_limit" | "limit_reached" | "invalid_transition" | "approval_required" | "approval_lapsed" | "approval_not_asked" | "already_published" | "budget_no_coupons" | "shop_moved" | "budget_short" | "budget_committed" | "stock_below_issued" | "list_incomplete" | "user_erased" | "phone_missing" | "sms_opted_out" | "phone_code_expired" | "list_in_use" | "segment_in_use" | "segment_is_list" | "segment_is_rules" | "too_many_webhooks" | "webhook_repeated" | "webhook_disabled" | "picture_in_use" | "picture_library_full" | "stale_version" | "idempotency_in_progress" | "too_large" | "upload_too_large" | "unsupported_media_type" | "invalid_request" | "pass_required" | "pass_refused" | "code_invalid" | "phone_code_wrong" | "channel_unavailable" | "idempotency_conflict" | "precondition_required" | "rate_limited" | "too_many_codes" | "internal" | "estimate_unavailable" | "pictures_busy" | "picture_store" | "overloaded";
             /**
              * @description The error of this request, in English.
              * @example already reserved: app 10 minutes
@@ -6822,10 +6850,10 @@ export interface components {
              */
             from?: string;
             /**
-             * @description door is the opening of the user's door, with its name as reason; a user with no_door belongs to none. entered, struck and drawn are steps of an entry in a draw; waiting has as reason roughly how many users are before one who still waits (under_10, under_100, under_1000, more); drawn has the reason won or lost, and score / cutoff as detail; entered has the door as reason and the weight as detail.
+             * @description door is the opening of the user's door, with its name as reason; a user with no_door belongs to none; household: other users of the household have coupons, as many as the reason says, such as 2/2. entered, struck and drawn are steps of an entry in a draw; waiting has as reason roughly how many users are before one who still waits (under_10, under_100, under_1000, more); drawn has the reason won or lost, and score / cutoff as detail; entered has the door as reason and the weight as detail.
              * @enum {string}
              */
-            kind: "reserved" | "changed" | "withdrawn" | "published" | "opening_moved" | "paused" | "resumed" | "closed" | "cancelled" | "fired" | "announced" | "tried" | "outcome" | "claimed" | "coupon_locked" | "coupon_used" | "coupon_released" | "coupon_timed_out" | "coupon_refunded" | "coupon_expired" | "coupon_revoked" | "suspended" | "appealed" | "restored" | "waiting" | "offered" | "lapsed" | "left_waitlist" | "waitlist_skipped" | "door" | "no_door" | "entered" | "struck" | "drawn" | "draw_offered" | "draw_accepted" | "draw_lapsed" | "expected";
+            kind: "reserved" | "changed" | "withdrawn" | "published" | "opening_moved" | "paused" | "resumed" | "closed" | "cancelled" | "fired" | "announced" | "tried" | "outcome" | "claimed" | "coupon_locked" | "coupon_used" | "coupon_released" | "coupon_timed_out" | "coupon_refunded" | "coupon_expired" | "coupon_revoked" | "suspended" | "appealed" | "restored" | "waiting" | "offered" | "lapsed" | "left_waitlist" | "waitlist_skipped" | "door" | "no_door" | "household" | "entered" | "struck" | "drawn" | "draw_offered" | "draw_accepted" | "draw_lapsed" | "expected";
             /**
              * @description The kind of message; notice: before a coupon expires; waitlist: of a coupon that the waitlist gave; offer: of a coupon that it offers; won and lost: of the result of a draw.
              * @enum {string}
@@ -7149,6 +7177,11 @@ export interface components {
              * @example 10
              */
             hold_out_percent?: number;
+            /**
+             * Format: int64
+             * @example 0
+             */
+            household_limit?: number;
             /** @example 1 */
             id: string;
             /**
@@ -7232,11 +7265,11 @@ export interface components {
              */
             refund_rule?: "keep" | "recompute";
             /**
-             * @description Who has a coupon after its order was refunded: its user, or the stock. user if left out.
-             * @example user
+             * @description Who has a coupon after its order was refunded: its holder, or the stock. holder if left out.
+             * @example holder
              * @enum {string}
              */
-            refund_to?: "user" | "stock";
+            refund_to?: "holder" | "stock";
             /** @example Shop 10 */
             shop_name: string;
             /** @example 10 */
@@ -7332,6 +7365,8 @@ export interface components {
             entry_minutes?: number | null;
             /** Format: int64 */
             hold_out_percent?: number | null;
+            /** Format: int64 */
+            household_limit?: number | null;
             /** @enum {string} */
             kind?: "amount_off" | "threshold_off" | "percent_off";
             /** Format: int64 */
@@ -7361,7 +7396,7 @@ export interface components {
             /** @enum {string} */
             refund_rule?: "keep" | "recompute";
             /** @enum {string} */
-            refund_to?: "user" | "stock";
+            refund_to?: "holder" | "stock";
             /** @description With a moved opening: users who have been sent a reminder already are not sent it again for the new opening. */
             remind_once?: boolean;
             shop_number?: string | null;
@@ -7453,6 +7488,12 @@ export interface components {
              */
             hold_out_percent?: number;
             /**
+             * Format: int64
+             * @description How many of them the users of one household can get together; 0 = no limit. Fixed once the drop is published.
+             * @example 0
+             */
+            household_limit?: number;
+            /**
              * @example amount_off
              * @enum {string}
              */
@@ -7537,11 +7578,11 @@ export interface components {
              */
             refund_rule?: "keep" | "recompute";
             /**
-             * @description Who has a coupon after its order was refunded: its user, or the stock. user if left out.
-             * @example user
+             * @description Who has a coupon after its order was refunded: its holder, or the stock. holder if left out.
+             * @example holder
              * @enum {string}
              */
-            refund_to?: "user" | "stock";
+            refund_to?: "holder" | "stock";
             /** @example 10 */
             shop_number: string;
             /**
@@ -7659,6 +7700,11 @@ export interface components {
             } | null;
             /** @example ann@example.com */
             email?: string | null;
+            /**
+             * @description A keyed hash that the shop makes, 16 to 64 letters, digits, - or _: users of one household have the same. Drops can limit the coupons of a household.
+             * @example 5f2b9c0d7a1e4483
+             */
+            household?: string | null;
             /** @example 1001 */
             id: string;
             /**
@@ -7766,7 +7812,7 @@ export interface components {
              */
             lapses?: number;
             /**
-             * @description Why the user was skipped: limit_reached, taken_back (a coupon of the drop was taken from the user), struck (the user's entry of the draw was), user_erased, or ended.
+             * @description Why the user was skipped: limit_reached, household_limit, taken_back (a coupon of the drop was taken from the user), struck (the user's entry of the draw was), user_erased, or ended.
              * @example ended
              */
             reason?: string;

@@ -25,12 +25,13 @@ import (
 // All returns every story.
 func All() []Story {
 	var all []Story
-	for _, group := range [][]Story{doors(), overviews(), budgetPages(), doorPages(), lists(), forms(), drops(), confirms(), userPages(), people(), operations(), providerDialogs(), webhookDialogs(), proofs(), cockpits(), gates(),
+	for _, group := range [][]Story{doors(), overviews(), budgetPages(), doorPages(), flightPages(), lists(), seriesPages(), forms(), drops(), confirms(), userPages(), people(), operations(), providerDialogs(), webhookDialogs(), proofs(), cockpits(), gates(),
 		singleSignOn(),
 		secondFactors(),
 		couponPages(),
 		audiences(),
 		campaigns(),
+		recipePages(),
 		calendars(),
 		campaignOutcomes(),
 		sales(),

@@ -123,7 +123,7 @@ func composed() map[string]bool {
 		delivery.ReasonRefused, delivery.ReasonProvider, delivery.ReasonThrottled, delivery.ReasonNoSender, delivery.ReasonOperator, delivery.ReasonChannelPaused,
 		delivery.ReasonQuietHours, delivery.ReasonFrequencyCap, delivery.ReasonUserDeleted, delivery.ReasonCampaignEnded, delivery.ReasonCampaignCancel, delivery.ReasonCouponGone)
 	for _, f := range []string{"kind.amount_off", "kind.threshold_off", "kind.percent_off", "target.shop", "target.product", "validity.hours", "validity.until",
-		"obtain.claim", "obtain.code", "refund_rule.keep", "refund_rule.recompute", "claim_mode.durable", "claim_mode.gate", "refund_to.user", "refund_to.stock",
+		"obtain.claim", "obtain.code", "refund_rule.keep", "refund_rule.recompute", "claim_mode.durable", "claim_mode.gate", "refund_to.holder", "refund_to.stock",
 		"opening_mode.first_come", "opening_mode.shuffled", "opening_mode.draw", "draw_source.best", "draw_source.drand", "draw_source.public", "draw_source.commit", "draw_source.local"} {
 		add("%s", f)
 		add("%s.help", f)
@@ -190,7 +190,7 @@ func composed() map[string]bool {
 		add("campaign.test_by.%s", by)
 	}
 	add("reason.%s", delivery.ReasonCampaignPaused, delivery.ReasonSoldOut, delivery.ReasonLimit, delivery.ReasonNoGrant, delivery.ReasonCampaignBudget, delivery.ReasonHoldOut,
-		waitlist.ReasonTakenBack, waitlist.ReasonOver, "struck", user.ErrErased.Code, delivery.ReasonMoreUrgent, "audience_gone", "audience_other_shop", "approval_missing", "empty_link")
+		waitlist.ReasonTakenBack, waitlist.ReasonOver, "struck", "household_limit", user.ErrErased.Code, delivery.ReasonMoreUrgent, "audience_gone", "audience_other_shop", "approval_missing", "empty_link")
 	for _, k := range life.Kinds() {
 		add("timeline.%s", k)
 	}
@@ -223,13 +223,13 @@ func composed() map[string]bool {
 	add("object.%s", "campaign")
 	add("nav.%s", "campaigns")
 	add("nav.%s", "segments", "suppressions", "import", "mailcheck")
-	add("kind_of.%s", "segment", "webhook", "destination", "suppression", "model", "provider")
-	add("object.%s", "segment", "webhook", "destination", "suppression", "model", "provider")
+	add("kind_of.%s", "segment", "webhook", "destination", "suppression", "model", "provider", "series", "recipe")
+	add("object.%s", "segment", "webhook", "destination", "suppression", "model", "provider", "series", "recipe")
 	add("audit.value.%s", "state.published", "action.replay", "action.discard", "to.address", "to.user", "variant.0", "variant.1")
 	add("coupon.outcome.%s", owned.Done, owned.Undone, owned.RefusedLocked, owned.RefusedUsed, owned.RefusedExpired, owned.RefusedRevoked, owned.RefusedEnded, owned.RefusedNoLock,
 		owned.RefusedOwner, owned.RefusedRule, owned.RefusedChanged, owned.RefusedCurrency, owned.RefusedUnpaid, owned.RefusedConfirms, owned.RefusedSuspended)
 	reviewKeys(add)
-	add("audit.reason.%s", staff.ReasonClosesAt, staff.ReasonValidUntil, staff.ReasonFirstAdmin, staff.ReasonWebhookFailing, staff.ReasonWebhookGone)
+	add("audit.reason.%s", staff.ReasonClosesAt, staff.ReasonValidUntil, staff.ReasonFirstAdmin, staff.ReasonWebhookFailing, staff.ReasonWebhookGone, staff.ReasonSeries)
 	add("optout.%s_text", "missing", "unclear", "busy", "unavailable")
 	for _, k := range []string{"malformed", "forbidden", "missing", "conflict", "invalid", "busy", "unavailable", "bug"} {
 		add("failure.%s.title", k)
@@ -318,7 +318,7 @@ func TestRulesAndFaultsHaveWords(t *testing.T) {
 	}
 	en := book.Languages.Default()
 	var code strings.Builder
-	for _, f := range []string{"../../domain/template/*.go", "../../domain/segment/*.go", "../../domain/user/*.go", "../../domain/staff/*.go", "../../domain/campaign/*.go", "../../domain/campaign/approval/*.go", "../../domain/reminder/*.go", "../../domain/delivery/*.go", "../../domain/testmessage/*.go", "../../domain/message/*.go", "../../domain/picture/*.go", "../../adapters/picture/*.go", "../../domain/redeemcode/*.go", "../../domain/coupon/*.go", "../../domain/cart/*.go", "../../domain/review/*.go", "../../domain/door/*.go", "../../domain/draw/*.go", "../../domain/budget/*.go", "../../domain/job/*.go", "../../domain/event/hook/*.go", "../../domain/staff/alert/*.go", "../../domain/delivery/provider/*.go", "../../app/*.go", "../../adapters/sheet/*.go", "../../web/console/*.go", "../../web/console/*/*.go", "../../web/console/*/*/*.go", "../pages/*/*.go"} {
+	for _, f := range []string{"../../domain/template/*.go", "../../domain/segment/*.go", "../../domain/user/*.go", "../../domain/staff/*.go", "../../domain/campaign/*.go", "../../domain/campaign/approval/*.go", "../../domain/reminder/*.go", "../../domain/delivery/*.go", "../../domain/testmessage/*.go", "../../domain/message/*.go", "../../domain/picture/*.go", "../../adapters/picture/*.go", "../../domain/redeemcode/*.go", "../../domain/coupon/*.go", "../../domain/cart/*.go", "../../domain/review/*.go", "../../domain/door/*.go", "../../domain/draw/*.go", "../../domain/budget/*.go", "../../domain/series/*.go", "../../domain/recipe/*.go", "../../domain/job/*.go", "../../domain/event/hook/*.go", "../../domain/staff/alert/*.go", "../../domain/delivery/provider/*.go", "../../app/*.go", "../../adapters/sheet/*.go", "../../web/console/*.go", "../../web/console/*/*.go", "../../web/console/*/*/*.go", "../pages/*/*.go"} {
 		files, err := filepath.Glob(f)
 		if err != nil {
 			t.Fatal(err)

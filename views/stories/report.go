@@ -8,6 +8,7 @@ import (
 	"dropbell/domain/claim"
 	owned "dropbell/domain/coupon"
 	"dropbell/domain/delivery"
+	"dropbell/domain/door"
 	"dropbell/domain/draw"
 	"dropbell/domain/fault"
 	"dropbell/domain/forecast"
@@ -161,6 +162,8 @@ func reports() []Story {
 	done.Draw = &draw.Fairness{Draw: draw.Draw{State: draw.Done, DrawnAt: ptr(over.OpensAt.Add(time.Minute)), Counts: draw.Counts{Entered: 212_000, Left: 1_400, Won: 5_000, Struck: 14, Lapsed: 120}},
 		Reasons: []draw.Count{{Reason: "Employee of the shop", N: 11}, {Reason: "Two entries of one person", N: 3}}, TakenBack: 2,
 		Doors: []draw.DoorShare{{CardDoor: draw.CardDoor{Weight: 3, Name: "Gold members"}, Entered: 12_000, Won: 840}, {CardDoor: draw.CardDoor{Weight: 1, Name: "All customers"}, Entered: 198_600, Won: 4_160}}}
+	done.Template.Doors = []template.Door{{Name: "Gold members", Who: template.ToSegment, LeadMinutes: 60}, {Name: "All customers", Who: template.ToAll}}
+	done.Refused = []door.Refusal{{Door: 0, Code: "not_eligible", Claims: 41}, {Door: 1, Code: "sold_out", Claims: 1_204}, {Door: 1, Code: "limit_reached", Claims: 18}, {Door: 2, Code: "sold_out", Claims: 84_112}}
 	done.Template.HoldOutPercent, done.Money.Increment = 10, brought(18_000, 5_120, 2_000, 310)
 	for _, e := range done.Earlier {
 		done.Others = append(done.Others, e.Template)

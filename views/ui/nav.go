@@ -40,8 +40,8 @@ func navigation() []navGroup {
 	return []navGroup{
 		{"", []section{
 			{"overview", "layout-dashboard", []navPage{{"overview", "/", view}}},
-			{"templates", "ticket", []navPage{{"templates", "/templates", view}}},
-			{"campaigns", "speakerphone", []navPage{{"campaigns", "/campaigns", view}}},
+			{"templates", "ticket", []navPage{{"templates", "/templates", view}, {"series", "/series", view}}},
+			{"campaigns", "speakerphone", []navPage{{"campaigns", "/campaigns", view}, {"recipes", "/recipes", view}}},
 			{"calendar", "calendar-event", []navPage{{"calendar", "/campaigns?view=month", view}}},
 			{"results", "chart-line", []navPage{{"results", "/results", view}, {"budgets", "/budgets", view}}},
 			{"users", "users", []navPage{{"users", "/users", view}, {"segments", "/segments", view}, {"suppressions", "/suppressions", view},

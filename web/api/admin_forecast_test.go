@@ -1,8 +1,18 @@
 package api_test
 
 import (
+	"context"
 	"testing"
 	"time"
+
+	dropsdb "dropbell/adapters/postgres/drops"
+	messagesdb "dropbell/adapters/postgres/messages"
+	"dropbell/app"
+	"dropbell/domain/delivery"
+	"dropbell/domain/door"
+	"dropbell/domain/flight"
+	"dropbell/domain/forecast"
+	"dropbell/domain/message"
 )
 
 func TestForecast(t *testing.T) { testForecast(t) }
@@ -44,4 +54,35 @@ func testForecast(t *testing.T) {
 		t.Errorf("of the last drops: %s", a.Body)
 	}
 	r.want(r.call(r.admin(), "GET", "/admin/templates/999999/forecast", nil), 404, "template_not_found")
+}
+
+// flights are the flight checks of the fixture's drops.
+func (r *fixture) flights(doors *door.Service, forecasts dropsdb.Forecasts, channels delivery.ChannelSet) *flight.Service {
+	return app.NewFlight(app.NewStores(r.db), app.Flight{Doors: doors, Texts: message.Stored{Store: messagesdb.NewMessages(r.db)}, Now: r.now, Forecaster: &forecast.Forecaster{Store: forecasts, Now: r.now},
+		Channels: func(context.Context) (delivery.ChannelSet, error) { return channels, nil }})
+}
+
+func TestFlight(t *testing.T) { testFlight(t) }
+
+// testFlight: the findings about a drop with reminders that cannot be sent in time, and with the wave that is late.
+func testFlight(t *testing.T) {
+	r := newFixture(t, nil)
+	id := r.drop(2 * time.Hour)
+	path := "/admin/templates/" + id + "/flight"
+	a := r.want(r.call(r.admin(), "GET", path, nil), 200, "")
+	if a.at("level") != "green" || a.at("findings.0.point") != "users" || a.at("findings.0.do") != nil || a.at("waves.0") != nil {
+		t.Errorf("without reservations: %s", a.Body)
+	}
+	r.exec(`insert into bookings (template_id, slot, channel, booked) values ($1, 1, 1, 10000)`, id)
+	r.exec(`insert into reservations (template_id, user_id, slots) select $1, n, 1 << 12 from generate_series(1, 100) n`, id)
+	r.exec(`insert into users (id, email) select n, 'u@shop.example' from generate_series(1, 100) n`)
+	r.exec(`insert into channel_rates select 1, now() + n * interval '1 second', 1, 1000 from generate_series(1, 3) n`)
+	a = r.want(r.call(r.admin(), "GET", path, nil), 200, "")
+	for at, want := range map[string]any{"level": "red", "findings.1.point": "providers", "findings.1.level": "red", "waves.0.minutes": 5.0, "waves.0.channel": "email", "waves.0.booked": 10000.0,
+		"waves.0.messages": 10000.0, "waves.0.held_out": 0.0, "waves.0.no_contact": 0.0, "waves.0.missed": 9700.0} {
+		if got := a.at(at); got != want {
+			t.Errorf("%s is %v, want %v: %s", at, got, want, a.Body)
+		}
+	}
+	r.want(r.call(r.admin(), "GET", "/admin/templates/999999/flight", nil), 404, "template_not_found")
 }

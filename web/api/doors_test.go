@@ -98,6 +98,25 @@ func testDoors(t *testing.T) {
 	if a := claims(other, 409, "door_not_open"); !strings.Contains(a.Body.String(), "opens for you at ") {
 		t.Errorf("the refusal names no instant: %s", a.Body)
 	}
+	r.exec(`insert into door_refusals (template_id, door, code, claims) values ($1, 1, 'sold_out', 7), ($1, 1, 'limit_reached', 2), ($1, 0, 'not_eligible', 3)`, draft)
+	if a := r.want(r.call(r.admin(), "GET", path, nil), 200, ""); a.at("doors.0.refused.0.code") != "sold_out" || a.at("doors.0.refused.0.claims") != 7.0 || a.at("refused.0.claims") != 3.0 {
+		t.Errorf("refused claims: %s", a.Body)
+	}
+	// The users of a household share the limit of a drop, and the import tells of households alone.
+	limited := wish(2 * time.Hour)
+	limited["household_limit"] = 1
+	together := r.want(r.call(r.admin(), "POST", "/admin/templates", limited), 201, "").at("id").(string)
+	r.want(r.call(r.admin(), "POST", "/admin/templates/"+together+"/publish", nil), 200, "")
+	r.exec(`update templates set opens_at = date_trunc('second', now()) - interval '1 minute' where id = $1`, together)
+	r.want(r.call(r.admin("Content-Type", "application/x-ndjson"), "PUT", "/admin/users", `{"id":"1001","household":"5f2b9c0d7a1e4483"}`+"\n"+`{"id":"1002","household":"5f2b9c0d7a1e4483"}`+"\n"), 200, "")
+	if a := r.want(r.call(nil, "GET", "/templates/"+together, nil), 200, ""); a.at("household_limit") != 1.0 {
+		t.Errorf("the limit of a household: %s", a.Body)
+	}
+	r.want(r.call(as(token(member)), "POST", "/claims", claimOf(together)), 201, "")
+	r.want(r.call(as(token(other)), "POST", "/claims", claimOf(together)), 409, "household_limit")
+	if a := r.want(r.call(as(token(other)), "GET", "/reservations/"+together+"/explain", nil), 200, ""); !strings.Contains(a.Body.String(), `"reason":"1/1"`) {
+		t.Errorf("the explanation: %s", a.Body)
+	}
 	// Only members come through the one door that is left.
 	r.exec(`delete from doors where template_id = $1 and place = 2`, draft)
 	r.exec(`update templates set doors = 1, version = version + 1 where id = $1`, draft)

@@ -50,11 +50,13 @@ import (
 	"dropbell/domain/pass"
 	"dropbell/domain/picture"
 	"dropbell/domain/redeemcode"
+	"dropbell/domain/rehearsal"
 	"dropbell/domain/reminder"
 	"dropbell/domain/report"
 	"dropbell/domain/review"
 	"dropbell/domain/seal"
 	"dropbell/domain/segment"
+	"dropbell/domain/series"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
@@ -174,9 +176,9 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 			Grants: &coupon.Grants{Store: couponsdb.NewGrants(r.db), Jobs: jobs, Now: r.now}},
 		Delivery: apidelivery.Deps{Inbox: &inbox.Service{Store: box}, Hub: r.hub, DeadLetters: &delivery.DeadLetters{Store: deliverydb.NewDeadLetters(r.db)},
 			Suppressions: &feedback.Suppressions{Store: deliverydb.NewSuppressions(r.db)}},
-		Drops: drops.Deps{Templates: service, Doors: doors, DoorMembers: members, Shops: templates, Messages: &message.Service{Store: messagesdb.NewMessages(r.db)},
+		Drops: drops.Deps{Templates: service, Doors: doors, DoorMembers: members, Flight: r.flights(doors, forecasts, channels), Rehearsals: &rehearsal.Service{Store: app.NewStores(r.db).Rehearsals, Templates: service, Quiet: time.Hour, Now: r.now}, Shops: templates, Messages: &message.Service{Store: messagesdb.NewMessages(r.db)},
 			Pictures: &picture.Service{Store: messagesdb.NewPictures(r.db), Files: messagesdb.NewPictureFiles(r.db), Converter: pictureadapter.NewConverter()},
-			Board:    dropsdb.NewBoards(r.db), Cockpits: dropsdb.NewCockpits(r.db), Reminders: reminders, Channels: channels,
+			Board:    dropsdb.NewBoards(r.db), Cockpits: dropsdb.NewCockpits(r.db), Reminders: reminders, Series: &series.Service{Store: dropsdb.NewSeries(r.db), Models: template.Models{Store: dropsdb.NewModels(r.db), Templates: service}, Templates: service, Now: r.now}, Standing: &series.Reservations{Store: dropsdb.NewSeries(r.db), Channels: channels}, Channels: channels,
 			Draws: &draw.Service{Store: entries, Templates: templates, Keys: drawKeys, Members: members, Channels: channels, Gate: claims, Random: rand.Uint64,
 				Admit: func(t *template.Template, by user.ID, text string) error { return passKeys.Admit(t, by, text, r.now()) }}, DrawDesk: &draw.Desk{Store: entries.Draws, Templates: service},
 			Stock:     drops.Stock{Accounts: gate.Accounts{Plans: couponsdb.NewGates(r.db)}, Ledgers: couponsdb.NewLedgers(r.db), Tallies: couponsdb.NewCouponTallies(r.db), Figures: app.NewStores(r.db).Figures()},

@@ -49,6 +49,7 @@ func (r *fixture) writesOf(by int64) (writes []write, drops []string) {
 	order := map[string]any{"order_id": "A", "order_amount": 6000, "currency": "CNY"}
 	done := map[string]any{"order_id": "A"}
 	consent := "/reservations/" + coming + "/consents/10"
+	series := r.series(coming)
 	full, drawn, protected := r.full(by+50), r.drawn(), r.open(1000)
 	r.exec(`update templates set protection = 'standard' where id = $1`, protected)
 	suspended, coded := r.suspended(by, protected), r.coded()
@@ -60,6 +61,8 @@ func (r *fixture) writesOf(by int64) (writes []write, drops []string) {
 		{keyed("redeem"), "POST", "/redemptions", typed(codes[0])},
 		{me, "POST", "/reservations", reserve(coming, "app", 10)},
 		{keyed("reserve"), "POST", "/reservations", reserve(coming, "app", 5)},
+		{me, "PUT", "/series/" + series + "/reservation", standing("app", 20)},
+		{me, "DELETE", "/series/" + series + "/reservation", nil},
 		{me, "PUT", consent, nil},
 		{me, "DELETE", consent, nil},
 		{me, "DELETE", "/reservations/" + coming + "?channel=app&minutes=15", nil},

@@ -262,7 +262,7 @@ func (p *proxy) tests(t *testing.T) {
 	}{
 		{"Codes", testCodes}, {"CodeRefusals", testCodeRefusals}, {"AdminCoupons", testAdminCoupons}, {"Grants", testGrants},
 		{"GrantIsAppliedAfterItsDryRun", testGrantIsAppliedAfterItsDryRun}, {"ChangeTemplate", testChangeTemplate},
-		{"Transitions", testTransitions}, {"ListTemplates", testListTemplates}, {"BoardAndBalance", testBoardAndBalance}, {"Forecast", testForecast}, {"Capacity", testCapacity}, {"Money", testMoney}, {"Budgets", testBudgets}, {"Doors", testDoors}, {"Draw", testDraw}, {"DrawFigures", testDrawFigures}, {"DrawWithDoorsPassesAndOffers", testDrawWithDoorsPassesAndOffers}, {"AccessCodes", testAccessCodes},
+		{"Transitions", testTransitions}, {"ListTemplates", testListTemplates}, {"BoardAndBalance", testBoardAndBalance}, {"Forecast", testForecast}, {"Flight", testFlight}, {"Rehearsals", testRehearsals}, {"Capacity", testCapacity}, {"Money", testMoney}, {"Budgets", testBudgets}, {"Doors", testDoors}, {"Draw", testDraw}, {"DrawFigures", testDrawFigures}, {"DrawWithDoorsPassesAndOffers", testDrawWithDoorsPassesAndOffers}, {"AccessCodes", testAccessCodes},
 		{"Shops", testShops}, {"CampaignResults", testCampaignResults}, {"CampaignRecipientsAsFile", testCampaignRecipientsAsFile},
 		{"CampaignTellsWhoSleeps", testCampaignTellsWhoSleeps}, {"CreateAndChangeCampaign", testCreateAndChangeCampaign},
 		{"ListCampaigns", testListCampaigns}, {"CampaignFromDraftToInbox", testCampaignFromDraftToInbox}, {"TestSend", testTestSend},
@@ -272,7 +272,7 @@ func (p *proxy) tests(t *testing.T) {
 		{"DeadLetters", testDeadLetters}, {"Explain", testExplain}, {"ImportUsers", testImportUsers}, {"Inbox", testInbox},
 		{"IdempotencyReplay", testIdempotencyReplay}, {"ReservationOfAnEndedDrop", testReservationOfAnEndedDrop},
 		{"Preferences", testPreferences}, {"Browsers", testBrowsers}, {"Redeem", testRedeem}, {"Reserve", testReserve}, {"ReserveRefusals", testReserveRefusals},
-		{"Cancel", testCancel}, {"Waitlist", testWaitlist}, {"OffersOfAWaitlist", testOffersOfAWaitlist}, {"PublicTemplate", testPublicTemplate}, {"Segments", testSegments}, {"Webhooks", testWebhooks}, {"EventsOfAShop", testEventsOfAShop}, {"Lists", testLists},
+		{"Cancel", testCancel}, {"Standing", testStanding}, {"SeriesOfDrops", testSeriesOfDrops}, {"Waitlist", testWaitlist}, {"OffersOfAWaitlist", testOffersOfAWaitlist}, {"PublicTemplate", testPublicTemplate}, {"Segments", testSegments}, {"Webhooks", testWebhooks}, {"EventsOfAShop", testEventsOfAShop}, {"Lists", testLists},
 		{"EraseUser", testEraseUser}, {"ServiceKeys", testServiceKeys}, {"RateLimit", testRateLimit}, {"Plainly", p.plainly},
 		{"Stream", p.stream}, {"Rest", p.rest},
 	} {

@@ -12,7 +12,7 @@ import (
 var ofHome = []string{"account", "signin", "signout", "preferences", "staff", "keys", "channels", "providers", "segments", "suppressions", "password", "confirm", "docs", "static", "llms.txt"}
 
 // listed are the collections of the console whose second part is an id that names a cell.
-var listed = []string{"templates", "campaigns", "coupons", "deliveries", "reviews", "grants", "jobs", "webhooks"}
+var listed = []string{"templates", "campaigns", "coupons", "deliveries", "reviews", "grants", "jobs", "webhooks", "series"}
 
 // ofConsole returns the target of a page of the console: pages about an id are of its cell, pages of
 // the installation are of home, and lists are of the cell that the member has chosen.
@@ -29,7 +29,7 @@ func (f *Front) ofConsole(r *http.Request, path string, q url.Values) target {
 		switch {
 		case ok && slices.Contains(listed, part[0]):
 			return f.ofID(id)
-		case ok && part[0] == "shops":
+		case ok && (part[0] == "shops" || part[0] == "recipes"):
 			return f.ofShop(id)
 		}
 	}

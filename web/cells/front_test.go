@@ -32,7 +32,7 @@ func TestRequestsFindTheirCell(t *testing.T) {
 		{"POST", "/api/v1/claims", `{"template_id":"130"}`, "b"}, {"POST", "/api/v1/claims", `{"template_id":"129"}`, "a"}, {"POST", "/api/v1/claims", `{"template_id":`, "a"},
 		{"POST", "/api/v1/reservations", `{"template_id":"130","shop_number":"10","reminders":[]}`, "b"},
 		{"GET", "/api/v1/claims/" + fmt.Sprint(1<<40|130), "", "b"}, {"GET", "/api/v1/claims/x", "", "a"},
-		{"DELETE", "/api/v1/reservations/130?channel=app", "", "b"}, {"PUT", "/api/v1/waitlist/130", "", "b"}, {"POST", "/api/v1/passes/130", "", "b"},
+		{"DELETE", "/api/v1/reservations/130?channel=app", "", "b"}, {"PUT", "/api/v1/waitlist/130", "", "b"}, {"PUT", "/api/v1/series/130/reservation", "", "b"}, {"POST", "/api/v1/passes/130", "", "b"},
 		{"POST", "/api/v1/coupons/194/lock", `{"order_id":"1"}`, "b"}, {"POST", "/api/v1/redemptions", `{"code":"1XBE"}`, "b"}, {"POST", "/api/v1/redemptions", `{"code":"?"}`, "a"},
 		{"POST", "/api/v1/access-codes", `{"template_id":"130","code":"0"}`, "b"},
 		{"POST", "/api/v1/orders", `{"shop_number":"20","order_id":"1"}`, "b"}, {"POST", "/api/v1/orders/A-1/lock", `{"coupons":["130"]}`, "b"},

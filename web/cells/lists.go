@@ -57,6 +57,7 @@ var lists = []struct {
 	{false, "reservations", list{items: "reservations", at: "opens_at", id: "template_id", cursor: "before"}},
 	{false, "coupons", list{items: "coupons", at: "issued_at", id: "coupon_id", cursor: "before"}},
 	{false, "inbox", list{items: "items", at: "at", id: "id", cursor: "before", pages: byInstant, counts: map[string]int{"unread": 100}, latest: []string{"read_through"}}},
+	{false, "series/reservations", list{}}, {true, "series", list{}},
 	{true, "users/*/coupons", list{items: "coupons", at: "issued_at", id: "coupon_id", cursor: "before"}},
 	{true, "templates", list{items: "templates", at: "opens_at", id: "id", cursor: "after", pages: byPage, ascending: true}},
 	{true, "campaigns", list{items: "campaigns", at: "created_at", id: "id", cursor: "before"}},

@@ -147,7 +147,7 @@ func parse(text string) (int64, bool) {
 }
 
 // named are the collections of the API whose first id names a cell.
-var named = []string{"templates", "reservations", "draws", "coupons", "passes", "waitlist", "campaigns", "reviews", "grants", "jobs", "webhooks"}
+var named = []string{"templates", "reservations", "draws", "coupons", "passes", "waitlist", "campaigns", "reviews", "grants", "jobs", "webhooks", "series"}
 
 // ofAPI returns the target of an operation; part is its path below the base, without the first slash.
 func (f *Front) ofAPI(r *http.Request, part []string) target {

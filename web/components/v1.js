@@ -18,7 +18,7 @@ const texts = {
     check: "Check the draw", altered: "The sealed list was changed afterwards. Keep this page as evidence.",
     code: "Enter your access code", codeWrong: "This code does not work. Check what you typed.",
     suspended: "Your coupon is being checked", passNeeded: "A check of this device is needed first.",
-    limit_reached: "You have had yours", signIn: "Sign in first",
+    limit_reached: "You have had yours", household: "Your household has had its share.", signIn: "Sign in first",
     join: "Join the waitlist", joined: "You are on the waitlist", leave: "Press again to leave it.", comesBack: "If coupons come back, they go to those who wait.",
     accept: "Take your coupon", keptUntil: "It is kept for you until {at}.", sharedUntil: "The first to take one get it, until {at}.", lapsed: "You let two offers pass",
     noWait: "No waitlist now", skipped: "No coupon came back for you", failed: "That did not work. Please try again.",
@@ -42,7 +42,7 @@ const texts = {
     check: "验证抽签", altered: "封存的名单事后被改动。请保留此页面作为凭据。",
     code: "填写入场码", codeWrong: "此入场码无效，请核对。",
     suspended: "您的优惠券正在核查中", passNeeded: "请先完成安全验证。",
-    limit_reached: "您已领过", signIn: "请先登录",
+    limit_reached: "您已领过", household: "您的家庭已领完名额。", signIn: "请先登录",
     join: "加入候补", joined: "您已在候补名单中", leave: "再次点击可退出。", comesBack: "若有优惠券退回，将发放给候补客户。",
     accept: "领取优惠券", keptUntil: "为您保留至 {at}。", sharedUntil: "先领先得，{at} 截止。", lapsed: "您已两次未领取",
     noWait: "暂不可候补", skipped: "没有为您补到优惠券", failed: "操作未成功，请重试。",
@@ -773,7 +773,7 @@ class Claim extends Pressed {
     if (state !== "open") return this.show(state, this.t(state));
     if (d.claim === "limit_reached") return this.show("owned", this.t("limit_reached"));
     if (d.claim === "sold_out") return this.show("sold_out", this.t("sold_out"));
-    this.show("open", this.t("claim"), { enabled: true, status: d.claim ? this.t({ failed: "failed", pass_required: "passNeeded" }[d.claim] ?? "refused") : coupon ? this.t("owned") : "" });
+    this.show("open", this.t("claim"), { enabled: true, status: d.claim ? this.t({ failed: "failed", pass_required: "passNeeded", household_limit: "household" }[d.claim] ?? "refused") : coupon ? this.t("owned") : "" });
   }
 
   press() {
@@ -820,6 +820,7 @@ class Draw extends Pressed {
     });
     if (this.id !== id || this.client !== client) return; // it shows another draw by now
     this.card = card ?? this.card;
+    if (card) this.missing = false; // the card is published a moment after the draw
     if (entry !== undefined) { this.entry = entry; this.out = false; }
     this.keep();
     this.render();

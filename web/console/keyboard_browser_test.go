@@ -161,7 +161,7 @@ func TestFindAUserAndExplainInTheBrowser(t *testing.T) {
 	if n := consoletest.Evaluate[int](b, `document.querySelectorAll(".grid td.on").length`); n != 2 {
 		t.Errorf("%d boxes of the grid are filled", n)
 	}
-	b.Press("main", "Explain")
+	b.Press("main", "Why?")
 	b.Sees("main", "Reserved", "60-minute reminder by App delivered", "Will be reminded at", "1 delivered, 1 still ahead")
 	b.Accessible("a timeline")
 }

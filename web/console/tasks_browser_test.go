@@ -80,7 +80,7 @@ func TestClicksOfTasks(t *testing.T) {
 			m.Sees("#results", "Lin Mei")
 			m.click(`#results a[href="/users/1001"]`)
 			m.Sees("h1", "Lin Mei")
-			m.press("main", "Explain")
+			m.press("main", "Why?")
 			m.Sees("h1", "Delivery history of Lin Mei")
 		}},
 		// With the audience, and with the number of customers that sending to everybody asks for.

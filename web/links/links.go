@@ -18,6 +18,8 @@ import (
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
+	"dropbell/domain/reminder"
+	"dropbell/domain/series"
 	"dropbell/domain/user"
 	"dropbell/views/i18n"
 	audiencepages "dropbell/views/pages/audience"
@@ -44,10 +46,17 @@ type Users interface {
 	OptOut(ctx context.Context, id user.ID, mask, off uint8) (uint8, error)
 }
 
-// Deps are the dependencies of the pages. All are required.
+// Standing has the standing reservations of users; see [series.Reservations].
+type Standing interface {
+	Of(ctx context.Context, by user.ID) ([]series.Standing, error)
+	End(ctx context.Context, by user.ID, seriesID int64) error
+}
+
+// Deps are the dependencies of the pages. All are required except Standing, which is nil if there are no series.
 type Deps struct {
-	Users Users
-	Links user.Links
+	Users    Users
+	Standing Standing
+	Links    user.Links
 	// Channels are the channels with a configured sender.
 	Channels delivery.Available
 	Now      func() time.Time
@@ -163,6 +172,11 @@ func (v *visit) show() error {
 	}
 	v.speak(u)
 	page := audiencepages.OptOut{Action: v.r.URL.Path, Channel: v.channel, Offered: v.offered(), Off: u.OptOuts, Saved: v.r.URL.Query().Has("saved")}
+	if v.Standing != nil {
+		if page.Standing, err = v.Standing.Of(v.r.Context(), v.id); err != nil {
+			return err
+		}
+	}
 	return v.draw(http.StatusOK, page.Page())
 }
 
@@ -192,6 +206,8 @@ func (v *visit) change() error {
 	mask, off := v.channel.Bit(), v.channel.Bit()
 	switch {
 	case form.Get("List-Unsubscribe") == "One-Click":
+	case form.Get("action") == "end" && v.Standing != nil:
+		return v.end(form.Get("series"))
 	case form.Get("action") == "save":
 		mask, off = v.choice(form["channel"])
 	default:
@@ -206,6 +222,19 @@ func (v *visit) change() error {
 	}
 	v.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	_, _ = v.w.Write([]byte("unsubscribed\n"))
+	return nil
+}
+
+// end ends the user's standing reservation of a series; a second press changes nothing.
+func (v *visit) end(typed string) error {
+	id, err := strconv.ParseInt(typed, 10, 64)
+	if err != nil {
+		return fault.ErrInvalid
+	}
+	if err := v.Standing.End(v.r.Context(), v.id, id); err != nil && !errors.Is(err, reminder.ErrNotReserved) {
+		return err
+	}
+	http.Redirect(v.w, v.r, v.r.URL.Path+"?saved=1", http.StatusSeeOther)
 	return nil
 }
 

@@ -19,7 +19,10 @@ import (
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
 	audiencedb "dropbell/adapters/postgres/audience"
+	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/domain/delivery"
+	"dropbell/domain/reminder"
+	"dropbell/domain/series"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
 	"dropbell/web/links"
@@ -31,6 +34,8 @@ type fixture struct {
 	*testing.T
 	url   string
 	users *user.Service
+	// series has no series unless a test makes one.
+	series dropsdb.Series
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -41,7 +46,8 @@ func newFixture(t *testing.T) *fixture {
 	}
 	t.Cleanup(db.Close)
 	g := &fixture{T: t, users: &user.Service{Store: audiencedb.NewUsers(db)}}
-	g.url = serve(t, links.Deps{Users: g.users})
+	g.series = dropsdb.NewSeries(db)
+	g.url = serve(t, links.Deps{Users: g.users, Standing: &series.Reservations{Store: g.series, Channels: delivery.ChannelSetOf(delivery.App)}})
 	return g
 }
 
@@ -229,6 +235,46 @@ func TestTrouble(t *testing.T) {
 			if res.StatusCode != http.StatusServiceUnavailable || res.Header.Get("Retry-After") == "" || !strings.Contains(text, "Not possible right now") {
 				t.Errorf("%s %v: %d", method, err, res.StatusCode)
 			}
+		}
+	}
+}
+
+// TestEndOfAStandingReservation: the page of an unsubscribe link ends a standing reservation with one press.
+func TestEndOfAStandingReservation(t *testing.T) {
+	g := newFixture(t)
+	for _, sql := range []string{`insert into shops (number, name, timezone) values (10, 'Tea', 'UTC')`,
+		`insert into series (shop_number, name, rule, starts_on, clock, content) values (10, 'Evenings', 'FREQ=DAILY', '2027-01-01', 0, '{}')`} {
+		if _, err := g.series.Pool.Exec(t.Context(), sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ten, err := reminder.NewReminder(delivery.App, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.series.Stand(t.Context(), 1, 7, reminder.BitmapOf(ten)); err != nil {
+		t.Fatal(err)
+	}
+	address := g.url + token(7, delivery.Email)
+	if res, body := ask(t, http.MethodGet, address, "", nil); res.StatusCode != 200 || !strings.Contains(body, "End reminders of “Evenings”") {
+		t.Errorf("the page: %d %s", res.StatusCode, body)
+	}
+	if _, body := ask(t, http.MethodGet, g.url+token(8, delivery.Email), "", nil); strings.Contains(body, "Evenings") {
+		t.Error("another user sees the standing reservation")
+	}
+	for range 2 {
+		form := url.Values{"action": {"end"}, "series": {"1"}}
+		if res, body := ask(t, http.MethodPost, address, "application/x-www-form-urlencoded", strings.NewReader(form.Encode())); res.StatusCode != http.StatusSeeOther {
+			t.Errorf("the press: %d %s", res.StatusCode, body)
+		}
+	}
+	if list, err := g.series.StandingOf(t.Context(), 7, 0); err != nil || len(list) != 0 {
+		t.Errorf("%d standing reservations are left, %v", len(list), err)
+	}
+	for _, typed := range []string{"", "x", "99"} {
+		form := url.Values{"action": {"end"}, "series": {typed}}
+		if res, _ := ask(t, http.MethodPost, address, "application/x-www-form-urlencoded", strings.NewReader(form.Encode())); res.StatusCode != 422 && res.StatusCode != 404 {
+			t.Errorf("series %q: %d", typed, res.StatusCode)
 		}
 	}
 }

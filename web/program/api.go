@@ -45,7 +45,7 @@ func (p *program) newAPI(ctx context.Context) (*api.API, error) {
 		Delivery: apidelivery.Deps{Inbox: p.useCases.Inbox, Hub: p.hub, DeadLetters: p.useCases.DeadLetters, Suppressions: p.suppressions()},
 		Drops: drops.Deps{Templates: p.useCases.Templates, Shops: templates, Messages: p.useCases.Messages, Pictures: p.pictures, Board: p.Stores.Boards, Cockpits: p.Stores.Cockpits, Forecaster: p.Forecaster(), Capacities: p.Capacities(), Earnings: p.useCases.Reports, Budgets: p.useCases.Budgets,
 			Stock:     drops.Stock{Accounts: p.accounts, Ledgers: gateLedgers{p.Stores.StockLedgers, templates, p.accounts}, Tallies: p.Stores.CouponTallies, Figures: p.Stores.Figures()},
-			Reminders: p.useCases.Reminders, Explainer: p.useCases.Explainer, Channels: &p.channels, Doors: p.useCases.Doors, DoorMembers: p.useCases.DoorMembers, LiveChannel: p.liveChannels(), Draws: p.draws(), DrawDesk: p.useCases.Draws},
+			Reminders: p.useCases.Reminders, Standing: p.standing(), Series: p.useCases.Series, Explainer: p.useCases.Explainer, Channels: &p.channels, Doors: p.useCases.Doors, Flight: p.useCases.Flight, Rehearsals: p.useCases.Rehearsals, DoorMembers: p.useCases.DoorMembers, LiveChannel: p.liveChannels(), Draws: p.draws(), DrawDesk: p.useCases.Draws},
 		Work: work.Deps{Jobs: p.useCases.Jobs, Hooks: p.hooks, Closing: p.hub.Closed},
 	}), nil
 }

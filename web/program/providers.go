@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"dropbell/adapters/linkcheck"
 	"dropbell/adapters/redis"
 	"dropbell/adapters/sms"
 	"dropbell/app"
@@ -78,21 +79,18 @@ const channelsEvery = time.Second
 func (p *program) provided() delivery.ChannelSet {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	set, err := p.providedNow(ctx)
+	set, err := p.Provided(ctx)
 	if err != nil { // such as before the first migration
 		p.Log.Warn("the providers cannot be read yet; only channels that the environment configures can be reserved", "error", err)
 	}
 	return set
 }
 
-func (p *program) providedNow(ctx context.Context) (set delivery.ChannelSet, err error) {
-	list, err := p.Stores.Providers.All(ctx)
-	for _, one := range list {
-		if one.Enabled && one.Shop == 0 {
-			set |= delivery.ChannelSetOf(one.Channel)
-		}
-	}
-	return set, err
+// linkCaller returns what calls the links of messages in flight checks.
+func (p *program) linkCaller() *linkcheck.Caller {
+	c := linkcheck.New(p.Config.EventsInsecure)
+	p.OnClose(c.Close)
+	return c
 }
 
 // watchProviders updates the channels that can be reserved: the channels configured by the
@@ -110,7 +108,7 @@ func (p *program) watchProviders(ctx context.Context, again <-chan time.Time) {
 		if err != nil || state == last {
 			continue
 		}
-		set, err := p.providedNow(ctx)
+		set, err := p.Provided(ctx)
 		if err != nil {
 			continue
 		}

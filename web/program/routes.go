@@ -90,7 +90,7 @@ func (p *program) ready(w http.ResponseWriter, r *http.Request) {
 // mountLinks serves the pages behind links in messages. Without a secret there are no links, and
 // every address below answers 404.
 func (p *program) mountLinks(r chi.Router) {
-	pages := links.New(links.Deps{Users: p.useCases.Users, Links: user.NewLinks(p.Config.LinkSecret), Channels: &p.channels, Now: app.Clock, Log: p.Log})
+	pages := links.New(links.Deps{Users: p.useCases.Users, Standing: p.standing(), Links: user.NewLinks(p.Config.LinkSecret), Channels: &p.channels, Now: app.Clock, Log: p.Log})
 	r.Mount(links.Prefix, pages)
 	r.Mount(links.TrackedPrefix, links.NewTracked(pages, p.campaignLinks(), p.Stores.Campaigns, p.dropLinks().Addresses(p.Config.PublicURL)))
 	r.Mount(links.DropPrefix, links.NewDropLinks(pages, p.dropLinks(), p.lookup, p.openings, p.surroundings.Texts, p.claimByLink))

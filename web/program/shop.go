@@ -13,7 +13,9 @@ import (
 // mountShop serves the API, whose operations for end users SHOP_ORIGINS opens to pages of shops,
 // the web components and their service worker.
 func (p *program) mountShop(r chi.Router, apiHandler *api.API) {
-	r.With(middleware.CORS(p.Config.ShopOrigins, isForServers)).Mount(apiBase, apiHandler)
+	rehearsals := &worlds{program: p, api: apiHandler}
+	p.OnClose(rehearsals.Close)
+	r.With(middleware.CORS(p.Config.ShopOrigins, isForServers)).Mount(apiBase, rehearsals)
 	r.Method("GET", components.Path, components.New())
 	r.Method("GET", components.PushPath, components.NewPush())
 }

@@ -6,6 +6,7 @@ import (
 	"dropbell/adapters/postgres"
 	couponsdb "dropbell/adapters/postgres/coupons"
 	"dropbell/app"
+	"dropbell/domain/series"
 	"dropbell/domain/waitlist"
 )
 
@@ -14,6 +15,11 @@ func (p *program) newWaitlist() *waitlist.Service {
 	store := couponsdb.NewWaitlists(p.DB, postgres.Grouping{Timeout: p.Config.RequestTimeout})
 	p.OnClose(func() error { store.Close(); return nil })
 	return &waitlist.Service{Store: store, Templates: p.lookup, Members: p.useCases.DoorMembers, Channels: &p.channels, Erased: p.Erased.Has, Now: app.Clock}
+}
+
+// standing returns the standing reservations of users.
+func (p *program) standing() *series.Reservations {
+	return &series.Reservations{Store: p.Stores.Series, Channels: &p.channels, Erased: p.Erased.Has}
 }
 
 // waits reports whether the refusal of a claim for lack of stock is to tell of the waitlist.

@@ -210,7 +210,7 @@ func (p *program) wireUseCases() error {
 		Reservations: p.reservations, Texts: texts, Tables: p.tables(), Channels: &p.channels, Lock: redis.NewLock(p.Redis),
 		Inbox:       p.newInbox(texts),
 		QuietCounts: (&lookup.WaitingCounts{Count: p.Stores.Campaigns.Waiting}).Of, Stock: p.accounts, CodeKeys: codeKeys, Forecaster: p.Forecaster(),
-		LinkSecret: p.Config.LinkSecret, Erased: p.Erased.Has, Draws: p.drawKeys.Check(), LocalPush: p.Config.PushPrivate,
+		LinkSecret: p.Config.LinkSecret, Erased: p.Erased.Has, Draws: p.drawKeys.Check(), LocalPush: p.Config.PushPrivate, Links: p.linkCaller(), Quiet: p.Config.RehearsalQuiet,
 		DropPage: p.dropLinks().Page(p.Config.PublicURL)}
 	p.useCases = wiring.NewUseCases(p.surroundings)
 
@@ -222,7 +222,7 @@ func (p *program) wireUseCases() error {
 		Admit: func(t *template.Template, by user.ID, text string) error {
 			return p.passKeys.Admit(t, by, text, app.Clock())
 		}}
-	doors := claim.Doors{Gate: prefilter, Templates: p.lookup, Members: p.useCases.DoorMembers, Now: app.Clock}
+	doors := claim.Doors{Gate: prefilter, Templates: p.lookup, Members: p.useCases.DoorMembers, Now: app.Clock, Refused: p.signs.RefusedAt}
 	p.claiming = &claim.Service{Gate: count(p.claims.Living(doors), answered), Finders: []claim.Finder{p.claims.Durable, p.claims.Gate}, Owned: p.claims.Durable,
 		Random: rand.Uint64, Waits: p.waits}
 	p.waitlist = p.newWaitlist()

@@ -16,6 +16,7 @@ import (
 	"dropbell/app"
 	"dropbell/domain/campaign"
 	"dropbell/domain/event"
+	"dropbell/domain/recipe"
 	"dropbell/domain/task"
 	"dropbell/worker/shell"
 )
@@ -35,6 +36,7 @@ const (
 type Deps struct {
 	Launcher *campaign.Launcher
 	Rows     campaignsdb.Campaigns
+	Recipes  *recipe.Keeper
 
 	Registry *prometheus.Registry
 }
@@ -48,7 +50,7 @@ func Roles(d Deps) shell.Roles {
 	return shell.Roles{
 		Loops: []shell.Loop{{Role: shell.House, Name: "campaign results", Every: resultsEvery, Do: d.countResults},
 			{Role: shell.House, Name: "campaign tests", Every: testsEvery, Do: d.decideTests}},
-		Sweeps: []shell.Sweep{{Role: shell.Timers, Name: "sweep", Do: d.Launcher.Sweep}},
+		Sweeps: []shell.Sweep{{Role: shell.Timers, Name: "sweep", Do: d.Launcher.Sweep}, {Role: shell.Timers, Name: "recipes", Do: d.recipes()}},
 		Handlers: []shell.Handler{
 			shell.On("campaigns", event.CampaignPublished, app.Decoded(func(ctx context.Context, _ string, e event.Campaign) error {
 				return d.Launcher.Schedule(ctx, e)

@@ -31,6 +31,11 @@ const usage = `worker fires reminders, delivers them and keeps house.
                               examine settings, clocks, fsync, versions, migrations, connections,
                               providers' rates and room on disk before an evening, say what to do,
                               and exit; N = how many processes there will be
+  worker rush [-rate N] [-for D] REHEARSAL
+                              let N made-up customers a second claim from the copy of a drop that a
+                              rehearsal made, for D such as 10s, and print how long they waited;
+                              not within an hour before the opening of a drop, nor above half of
+                              the measured capacity of this machine
   worker cell                 print which cell this database is: 0 unless it was numbered
   worker cell NUMBER [OLDER]  make an empty database the cell NUMBER, whose ids name it, so that
                               they differ from the ids of other installations; OLDER is
@@ -50,8 +55,8 @@ const usage = `worker fires reminders, delivers them and keeps house.
   worker version              print the version
   worker help                 print this
 
-migrate, cell, move, erase, user-data, reset-second-factors and password-link need DATABASE_URL alone (behind a pooler: and
-DATABASE_POOL_MODE, migrate and move: and DATABASE_SESSION_URL and CELLS; move: and MOVE_DATABASE_URL); audit needs DATABASE_URL and, to read the
+migrate, cell, move, erase, user-data, reset-second-factors, password-link and rush need DATABASE_URL alone (behind a pooler: and
+DATABASE_POOL_MODE, migrate, move and rush: and DATABASE_SESSION_URL; migrate and move: and CELLS; move: and MOVE_DATABASE_URL); audit needs DATABASE_URL and, to read the
 shards of the claim gate, REDIS_URL (of notices: and RETENTION_DAYS). doctor reads every variable, as without a command.
 
 Exit codes:
@@ -86,6 +91,8 @@ func Do(ctx context.Context, args []string, getenv func(string) string, out io.W
 		return numberCell(ctx, args[1:], getenv, out)
 	case "audit":
 		return audit(ctx, args[1:], getenv, out)
+	case "rush":
+		return rush(ctx, args[1:], getenv, out)
 	case "version", "-version", "--version":
 		fmt.Fprintln(out, dropbell.About("worker"))
 		return nil

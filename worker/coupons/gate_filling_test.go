@@ -16,6 +16,7 @@ import (
 	"dropbell/domain/claim"
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/fault"
+	"dropbell/domain/template"
 	"dropbell/domain/user"
 )
 
@@ -122,6 +123,55 @@ func TestClaimsAreDecidedBeforeTheShardsAreFilled(t *testing.T) {
 	check("afterwards", 77)
 	r.writeAll()
 	claimtest.Holds(t, r, drop.ID, had+3+2+1, limit)
+}
+
+// TestHouseholdsOfShardsThatAreFilled: as above, with a household that got its coupons before Redis was emptied, and
+// one that gets them while the shards are filled.
+func TestHouseholdsOfShardsThatAreFilled(t *testing.T) {
+	const had = 12_000
+	r := newGateFixture(t, localstack.RedisServer(t).URL(), 3)
+	drop := r.Open(2*had, 2, func(s *template.Spec) { s.HouseholdLimit = 2 })
+	r.issue(drop.ID, had)
+	for by, household := range map[user.ID]string{1: "a", 2: "a", 3: "a", had + 1: "b", had + 2: "b", had + 3: "b"} {
+		r.Household(by, strings.Repeat(household, 16))
+	}
+	r.exec(`delete from coupons where template_id = $1 and user_id = 3`, drop.ID)
+	r.exec(`delete from claim_counts where template_id = $1 and user_id = 3`, drop.ID)
+	r.exec(`update claim_counts c set household = household_number(u.household) from users u where u.id = c.user_id and c.template_id = $1`, drop.ID)
+	r.must(r.client.FlushAll(t.Context()).Err())
+	r.keepers[0].Store = tornStore{r.store}
+	if err := r.keepers[0].Reconcile(t.Context(), drop.ID); !errors.Is(err, errTorn) {
+		t.Fatalf("the first keeper: %v", err)
+	}
+	ask := func(by user.ID, want error) {
+		t.Helper()
+		if _, err := r.gates[0].Claim(t.Context(), claimtest.Tap(drop, by, "")); !errors.Is(err, want) {
+			t.Errorf("user %d: %v, want %v", by, err, want)
+		}
+	}
+	ask(1, claim.ErrHousehold)
+	ask(3, claim.ErrHousehold)
+	ask(had+1, nil)
+	ask(had+2, nil)
+	ask(had+3, claim.ErrHousehold)
+	r.eventually("another keeper fills the shards", func() error {
+		if err := r.keepers[1].Reconcile(t.Context(), drop.ID); err != nil {
+			return err
+		}
+		if got := strings.Join(r.states(drop.ID), " "); got != "open open open" {
+			return errors.New(got)
+		}
+		return nil
+	})
+	ask(3, claim.ErrHousehold)
+	ask(had+3, claim.ErrHousehold)
+	ask(had+1, claim.ErrHousehold)
+	r.writeAll()
+	r.must(r.client.FlushAll(t.Context()).Err())
+	r.must(r.keepers[1].Reconcile(t.Context(), drop.ID))
+	ask(2, claim.ErrHousehold)
+	ask(had+3, claim.ErrHousehold)
+	ask(had+4, nil)
 }
 
 // deadStore is the database of a builder that dies, or is halted, as soon as it has begun: none

@@ -258,6 +258,12 @@ func (r *gateFixture) Doors(id int64, doors []template.Door) {
 	r.tend(id)
 }
 
+// Household implements claimtest.Harness.
+func (r *gateFixture) Household(by user.ID, household string) {
+	r.Helper()
+	r.exec(`insert into users (id, household) values ($1, $2) on conflict (id) do update set household = excluded.household`, by, household)
+}
+
 // settled waits until nothing is being written.
 func (r *gateFixture) settled(id int64) {
 	r.Helper()

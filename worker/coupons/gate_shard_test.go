@@ -55,7 +55,7 @@ func (p *persistent) claim(by user.ID) {
 		switch {
 		case fault.KindOf(err) == fault.Unavailable:
 			if strings.Contains(err.Error(), "being filled") { // and not a call that a busy machine was late with
-				p.unavailable[gate.HomeShard(by, p.shards)].Add(1)
+				p.unavailable[gate.HomeShard(by, 0, p.shards)].Add(1)
 			}
 			continue
 		case err != nil:
@@ -254,7 +254,7 @@ func TestUsersOfALostShardAreToldToComeAgain(t *testing.T) {
 	drop := r.Open(10, 1, nil)
 	at := [2]user.ID{}
 	for by := user.ID(1); at[0] == 0 || at[1] == 0; by++ {
-		at[gate.HomeShard(by, 2)] = by
+		at[gate.HomeShard(by, 0, 2)] = by
 	}
 	key := fmt.Sprintf("gate:{%d:1}", drop.ID)
 	r.must(r.client.Del(t.Context(), key).Err())

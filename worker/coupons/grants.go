@@ -126,6 +126,8 @@ func (g Granter) one(ctx context.Context, wish campaign.Grant, id user.ID) (reas
 		return delivery.ReasonSoldOut, nil
 	case errors.Is(err, claim.ErrLimit):
 		return delivery.ReasonLimit, nil
+	case errors.Is(err, claim.ErrHousehold):
+		return delivery.ReasonHousehold, nil
 	}
 	return delivery.ReasonNoGrant, nil
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"log/slog"
 	"strconv"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -17,9 +18,12 @@ import (
 	"dropbell/domain/event"
 	"dropbell/domain/export"
 	"dropbell/domain/fault"
+	"dropbell/domain/flight"
 	"dropbell/domain/forecast"
 	"dropbell/domain/live"
+	"dropbell/domain/rehearsal"
 	"dropbell/domain/reminder"
+	"dropbell/domain/series"
 	"dropbell/domain/staff/alert"
 	"dropbell/domain/task"
 	"dropbell/domain/template"
@@ -37,9 +41,13 @@ type Deps struct {
 	Doors       door.Freezer
 	Draws       *draw.Operator
 	DrawRows    dropsdb.Draws
+	Series      *series.Keeper
+	SeriesRows  dropsdb.Series
 	Exports     *export.Exporter
 	ExportRows  dropsdb.Exports
 	Forecaster  *forecast.Forecaster
+	Flight      *flight.Service
+	Rehearsals  *rehearsal.Runner
 	Live        *live.Keeper
 	LiveRows    dropsdb.Live
 	Boards      dropsdb.Boards
@@ -50,6 +58,12 @@ type Deps struct {
 	Registry *prometheus.Registry
 	Log      *slog.Logger
 }
+
+// flightsEvery is how often drops are looked for that are to be checked, after a change or before their opening.
+const flightsEvery = 5 * time.Second
+
+// rehearsalsEvery is how often a rehearsal is looked for that was asked for.
+const rehearsalsEvery = 2 * time.Second
 
 // Roles returns what worker does for drops.
 func Roles(d Deps) shell.Roles {
@@ -63,8 +77,11 @@ func Roles(d Deps) shell.Roles {
 			{Role: shell.Timers, Name: "doors", Do: d.Doors.Sweep},
 			{Role: shell.Timers, Name: "timers", Do: d.TimerKeeper.Keep},
 			{Role: shell.Timers, Name: "draws", Do: newDraws(d).sweep},
+			{Role: shell.Timers, Name: "series", Do: newRepeating(d).sweep},
 			{Role: shell.Timers, Name: "live activities", Do: a.sweep},
 		},
+		Loops: []shell.Loop{{Role: shell.House, Name: "flight checks", Every: flightsEvery, Do: d.Flight.Sweep},
+			{Role: shell.House, Name: "rehearsals", Every: rehearsalsEvery, Do: d.Rehearsals.Step}},
 		Handlers: []shell.Handler{
 			shell.On("announcements", event.AnnouncementCreated, app.Decoded(func(ctx context.Context, _ string, e event.Announcement) error {
 				return d.Queue.Enqueue(ctx, task.Announce(e.AnnouncementID))
@@ -81,7 +98,7 @@ func Roles(d Deps) shell.Roles {
 			{Name: task.TellLiveActivities, Do: shell.Decoded(a.tell), Turn: true},
 		},
 		Counts:  []shell.Count{{Take: c.recount, Forget: c.forget}, {Take: c.forecast, Forget: func() {}}},
-		Watches: []alert.Watch{{Kind: alert.Balance, Look: c.off}, {Kind: alert.Budget, Look: d.budgets}},
+		Watches: []alert.Watch{{Kind: alert.Balance, Look: c.off}, {Kind: alert.Budget, Look: d.budgets}, {Kind: alert.Series, Look: d.refusedDrops}},
 	}
 	if d.Exports != nil {
 		r.Loops = append(r.Loops, shell.Loop{Role: shell.House, Name: "exports", Every: exportsEvery, Do: x.run})

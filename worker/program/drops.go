@@ -1,16 +1,23 @@
 package program
 
 import (
+	"context"
 	"time"
 
 	"dropbell/adapters/config"
+	"dropbell/adapters/linkcheck"
+	"dropbell/adapters/lookup"
 	"dropbell/adapters/push/apns"
 	"dropbell/adapters/s3"
 	"dropbell/app"
+	"dropbell/domain/delivery"
 	"dropbell/domain/door"
 	"dropbell/domain/export"
+	"dropbell/domain/flight"
 	"dropbell/domain/live"
+	"dropbell/domain/message"
 	"dropbell/domain/reminder"
+	"dropbell/domain/series"
 	"dropbell/domain/template"
 	"dropbell/domain/timer"
 	"dropbell/worker/drops"
@@ -23,9 +30,31 @@ const (
 	firingShare = 4
 )
 
+// flight makes the flight checks that run by themselves.
+func (p *program) flight(doors *door.Service) *flight.Service {
+	links := linkcheck.New(p.Config.EventsInsecure)
+	p.OnClose(links.Close)
+	return app.NewFlight(p.Stores, app.Flight{Forecaster: p.Forecaster(), Texts: message.Stored{Store: p.Stores.Messages}, Links: links, Now: app.Clock,
+		Doors: doors,
+		Channels: func(ctx context.Context) (delivery.ChannelSet, error) {
+			set, err := p.Provided(ctx)
+			return set | app.Configured(p.Config), err
+		}})
+}
+
 // drops makes what worker does for drops.
 func (p *program) drops() (drops.Deps, error) {
-	d := drops.Deps{Templates: &template.Service{Store: p.Stores.Templates, Now: app.Clock},
+	texts, err := lookup.NewBooks(p.Stores.Messages)
+	if err != nil {
+		return drops.Deps{}, err
+	}
+	// A drop of a series is published by the rules by which staff publish.
+	templates := &template.Service{Store: p.Stores.Templates, Now: app.Clock, Texts: texts, Draws: p.draws.Check()}
+	doors := &door.Service{Store: p.Stores.Templates, Templates: templates, Members: p.Stores.Doors, Segments: p.Stores.Segments, Now: app.Clock}
+	checks := p.flight(doors)
+	templates.Ready, templates.Flight = doors.Ready, checks.Publishable
+	d := drops.Deps{Templates: templates, Flight: checks,
+		Series: &series.Keeper{Store: p.Stores.Series, Templates: templates}, SeriesRows: p.Stores.Series, Rehearsals: p.rehearsals(),
 		Timers: &reminder.Timers{Store: p.Stores.Slots, Queue: p.queue, Now: app.Clock,
 			LeaseFor: 10 * time.Second, WatchEvery: watchEvery, Firings: p.Config.DBConns / firingShare},
 		TimerKeeper: &timer.Keeper{Store: p.Stores.Timers, Queue: p.queue},

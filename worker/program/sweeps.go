@@ -15,8 +15,10 @@ import (
 // questions is answered with yes.
 var sweepsWait = map[string][]postgres.Question{
 	"sweep":            {dropsdb.SlotsWait, dropsdb.AnnouncementsWait, deliverydb.BatchesWait, campaignsdb.CampaignsWait, dropsdb.TemplatesWait},
+	"recipes":          {campaignsdb.RecipesWait},
 	"doors":            {audiencedb.DoorsWait, audiencedb.DoorSharesWait},
 	"draws":            {dropsdb.DrawsWait},
+	"series":           {dropsdb.SeriesWait},
 	"test messages":    {deliverydb.ChannelTestsWait},
 	"phone codes":      {audiencedb.VerificationsWait},
 	"coupons":          {couponsdb.CouponsWait},

@@ -142,7 +142,7 @@ func (p *program) wireRooms() error {
 	}
 	p.roles = shell.Join(
 		drops.Roles(dropDeps),
-		campaigns.Roles(campaigns.Deps{Rows: p.Stores.Campaigns, Registry: p.Registry,
+		campaigns.Roles(campaigns.Deps{Rows: p.Stores.Campaigns, Recipes: p.recipes(templates), Registry: p.Registry,
 			Launcher: &campaign.Launcher{Store: p.Stores.Campaigns, Queue: p.queue, Now: app.Clock, LeaseFor: cutLease,
 				DropPage: reminder.NewLinks(p.Config.LinkSecret).Page(p.Config.PublicURL)}}),
 		coupons.Roles(couponDeps),

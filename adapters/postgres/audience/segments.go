@@ -32,7 +32,7 @@ func (s Segments) Segments(ctx context.Context, q segment.Query) ([]segment.Segm
 	s.DB = s.Reports(ctx)
 	id, _ := strconv.ParseInt(strings.TrimSpace(q.Search), 10, 64)
 	rows, err := s.Pool.Query(ctx, `select `+pg.SegmentColumns+` from segments
-		where ($1 = '' or strpos(lower(name), lower($1)) > 0 or id = $2) and ($3 = '' or kind = $3)
+		where not hidden and ($1 = '' or strpos(lower(name), lower($1)) > 0 or id = $2) and ($3 = '' or kind = $3)
 			and ($5::bigint = 0 or (updated_at, id) < ($4, $5))
 		order by updated_at desc, id desc limit $6`,
 		strings.TrimSpace(q.Search), id, string(q.Kind), q.After.UpdatedAt, q.After.ID, max(1, q.Limit))

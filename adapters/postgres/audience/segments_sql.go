@@ -81,9 +81,18 @@ func (c *compiler) condition(x segment.Condition) string {
 	case segment.Claimed:
 		return negated(x.Op == segment.NotWithinDays,
 			`exists (select from coupons k where k.user_id = u.id and k.issued_at > `+c.ago(x)+`)`)
+	case segment.NeverUsedHere:
+		return `not exists (select from coupons k join templates t on t.id = k.template_id where k.user_id = u.id and k.state = 'used' and t.shop_number = any(` +
+			c.arg(x.Values) + `::text[]::bigint[]))`
+	case segment.FirstOrder:
+		return negated(x.Op == segment.IsNot, firstOrder)
 	}
 	return "false"
 }
+
+// firstOrder is true of users whose attribute first_order is true and of whom no order is stored.
+const firstOrder = `coalesce(lower(u.attributes ->> 'first_order') in ('true', 'yes', '1'), false) and not exists (select from orders o where o.user_id = u.id)
+	and not exists (select from coupon_orders o where o.user_id = u.id and o.state in ('confirmed', 'refunded'))`
 
 var contacts = map[string]string{"email": "u.email <> ''", "sms": "u.phone <> ''", "webpush": "(u.push <> '[]' or u.devices <> '[]')",
 	segment.PhoneVerified: "u.phone_verified_at is not null"}

@@ -32,6 +32,7 @@ type fact struct {
 	reserved     map[string]int
 	coupons      map[string]string // template → state
 	issued       int               // days ago; 0 = never
+	ordered      string            // the table with an order of the user
 }
 
 // crowd fills the database with users who differ in every property that a rule can test, and
@@ -42,6 +43,8 @@ func (w *fixture) crowd() map[user.ID]fact {
 	values := []any{nil, "gold", "Gold medal", "7", 7.0, -0.5, true, "2026-11-20", "2026-11-20T10:00:00Z", "2025-01-01", "100%", "it's",
 		"2026-11-20T23:30:00-08:00", "2026-11-20T01:00:00+08:00", "2026-11-20T00:00:00.5Z", "2026-99-99 foo", "2026-02-30"}
 	now := pgtest.Clock()
+	w.Exec(`insert into shops (number, name, timezone) values (10, 'Shop 10', 'UTC') on conflict do nothing`)
+	w.Insert("templates", pgtest.Row{"id": 7})
 	for i := range 240 {
 		f := fact{attributes: map[string]any{}, locale: locales[i%6], zone: zones[i%3], off: uint8(i * 7 % 32), age: 1 + i%90,
 			reserved: map[string]int{}, coupons: map[string]string{}}
@@ -70,6 +73,10 @@ func (w *fixture) crowd() map[user.ID]fact {
 		if i%6 == 1 || i%9 == 0 {
 			f.coupons["7"] = []string{"unused", "locked", "used", "expired", "revoked", "overdue"}[i/3%6]
 			f.issued = 1 + i%50
+		}
+		if i%4 == 1 {
+			f.attributes["first_order"] = i%8 == 1
+			f.ordered = []string{"", "orders", "coupon_orders", ""}[i/8%4]
 		}
 		people[id] = f
 		w.store(id, f)
@@ -100,6 +107,12 @@ func (w *fixture) store(id user.ID, f fact) {
 			c["state"], c["expires_at"] = "unused", pgtest.SQL("now() - interval '1 hour'")
 		}
 		w.Insert("coupons", c)
+	}
+	switch f.ordered {
+	case "orders":
+		w.Exec(`insert into orders (shop_number, order_id, user_id, currency, amount, ordered_at) values (10, $1::bigint::text, $1, 'CNY', 100, now())`, id)
+	case "coupon_orders":
+		w.Exec(`insert into coupon_orders (order_id, user_id, state) values ($1::bigint::text, $1, 'confirmed')`, id)
 	}
 }
 
@@ -151,6 +164,10 @@ func holds(c segment.Condition, f fact) bool {
 		return slices.ContainsFunc(c.Values, func(t string) bool { return f.reserved[t] > 0 && f.coupons[t] == "" })
 	case segment.Claimed:
 		return (f.issued > 0 && f.issued < days()) == (c.Op == segment.WithinDays)
+	case segment.NeverUsedHere: // template 7 is of shop 10
+		return f.coupons["7"] != "used" || !slices.Contains(c.Values, "10")
+	case segment.FirstOrder:
+		return (f.attributes["first_order"] == true && f.ordered == "") == (c.Op == segment.Is)
 	}
 	panic("a field that the reference does not know")
 }
@@ -274,7 +291,7 @@ func anyRule(depth int) *rapid.Generator[segment.Rule] {
 			segment.Text: {"gold", "7", "true", "GOLD", "100%", "it's", "_", "2026-11-20"}, segment.Texts: {"gold", "7", "true", "-0.5"},
 			segment.Number: {"7", "-1", "100", "0.5"}, segment.Date: {"2026-11-20", "2025-06-01", time.Now().UTC().AddDate(0, 0, -45).Format(time.DateOnly), "2026-11-20T00:00:00Z", "2026-11-20T23:00:00.25+08:00"}, segment.Days: {"1", "30", "365"},
 			segment.Languages: {"en", "zh", "zh-CN", "fr"}, segment.Zones: {"UTC", "Asia/Shanghai", "Europe/Berlin"},
-			segment.ContactKind: segment.ContactKinds(), segment.ChannelName: segment.ChannelNames(), segment.TemplateIDs: {"7", "8", "9"}}[kind]
+			segment.ContactKind: segment.ContactKinds(), segment.ChannelName: segment.ChannelNames(), segment.TemplateIDs: {"7", "8", "9"}, segment.ShopNumbers: {"10", "20"}}[kind]
 		switch {
 		case kind == segment.NoValue:
 		case kind.Many():

@@ -26,14 +26,14 @@ type Users struct{ *pg.DB }
 // NewUsers returns the user store of db.
 func NewUsers(db *pg.DB) Users { return Users{db} }
 
-const userColumns = `id, name, email, phone, phone_verified_at, locale, timezone, push, devices, opt_outs, quiet_from, quiet_to, attributes, updated_at`
+const userColumns = `id, name, email, phone, phone_verified_at, locale, timezone, household, push, devices, opt_outs, quiet_from, quiet_to, attributes, updated_at`
 
 func scanUser(row pgx.CollectableRow) (user.User, error) {
 	var u user.User
 	var push, devices []byte
 	var optOuts int16
 	var verified *time.Time
-	err := row.Scan(&u.ID, &u.Name, &u.Email, &u.Phone, &verified, &u.Locale, &u.Timezone, &push, &devices, &optOuts,
+	err := row.Scan(&u.ID, &u.Name, &u.Email, &u.Phone, &verified, &u.Locale, &u.Timezone, &u.Household, &push, &devices, &optOuts,
 		&u.Quiet.From, &u.Quiet.To, &u.Attributes, &u.UpdatedAt)
 	if err != nil {
 		return u, err
@@ -56,6 +56,12 @@ func (s Users) User(ctx context.Context, id user.ID) (user.User, error) {
 		return u, user.ErrNotFound
 	}
 	return u, pg.Translate(err)
+}
+
+// HouseholdSize returns how many users are of the household.
+func (s Users) HouseholdSize(ctx context.Context, household string) (n int64, err error) {
+	err = s.Pool.QueryRow(ctx, `select count(*) from users where household = $1 and household <> ''`, household).Scan(&n)
+	return n, pg.Translate(err)
 }
 
 // Find returns users with ids above after, by ascending id: the user whose id is text, and the
@@ -158,9 +164,9 @@ func begins(column string) string {
 
 // userInput is the table of changes that insertUsers and updateUsers read; a null keeps the
 // stored value.
-const userInput = `unnest(@ids::bigint[], @names::text[], @emails::text[], @phones::text[], @verified::boolean[], @locales::text[], @timezones::text[],
+const userInput = `unnest(@ids::bigint[], @names::text[], @emails::text[], @phones::text[], @verified::boolean[], @locales::text[], @timezones::text[], @households::text[],
 	@push::jsonb[], @opt_outs::smallint[], @quiet_from::smallint[], @quiet_to::smallint[], @attributes::jsonb[], @patches::jsonb[])
-	as i (id, name, email, phone, phone_verified, locale, timezone, push, opt_outs, quiet_from, quiet_to, attributes, patch)`
+	as i (id, name, email, phone, phone_verified, locale, timezone, household, push, opt_outs, quiet_from, quiet_to, attributes, patch)`
 
 // newAttributes are the attributes of i, or the stored attributes, after the patch of single
 // attributes. A patch leaves no nulls.
@@ -174,15 +180,15 @@ const newVerified = `case when coalesce(i.phone, u.phone) = '' or i.phone_verifi
 	when i.phone_verified then clock_timestamp() end`
 
 // differs is whether i would change u.
-const differs = `(u.name, u.email, u.phone, u.phone_verified_at, u.locale, u.timezone, u.push, u.opt_outs, u.quiet_from, u.quiet_to, u.attributes)
+const differs = `(u.name, u.email, u.phone, u.phone_verified_at, u.locale, u.timezone, u.household, u.push, u.opt_outs, u.quiet_from, u.quiet_to, u.attributes)
 	is distinct from (coalesce(i.name, u.name), coalesce(i.email, u.email), coalesce(i.phone, u.phone), ` + newVerified + `,
-		coalesce(i.locale, u.locale), coalesce(i.timezone, u.timezone), coalesce(i.push, u.push),
+		coalesce(i.locale, u.locale), coalesce(i.timezone, u.timezone), coalesce(i.household, u.household), coalesce(i.push, u.push),
 		coalesce(i.opt_outs, u.opt_outs), coalesce(i.quiet_from, u.quiet_from), coalesce(i.quiet_to, u.quiet_to), ` + newAttributes + `)`
 
 // insertUsers returns the ids that are new.
 const insertUsers = `
-	insert into users (id, name, email, phone, phone_verified_at, locale, timezone, push, opt_outs, quiet_from, quiet_to, attributes)
-	select id, coalesce(name, ''), coalesce(email, ''), coalesce(phone, ''), case when phone_verified and phone <> '' then clock_timestamp() end, coalesce(locale, ''), coalesce(timezone, ''),
+	insert into users (id, name, email, phone, phone_verified_at, locale, timezone, household, push, opt_outs, quiet_from, quiet_to, attributes)
+	select id, coalesce(name, ''), coalesce(email, ''), coalesce(phone, ''), case when phone_verified and phone <> '' then clock_timestamp() end, coalesce(locale, ''), coalesce(timezone, ''), coalesce(household, ''),
 		coalesce(push, '[]'), coalesce(opt_outs, 0), coalesce(quiet_from, 0), coalesce(quiet_to, 0),
 		case when patch is null then coalesce(attributes, '{}') else jsonb_strip_nulls(coalesce(attributes, '{}') || patch) end
 	from ` + userInput + ` order by id
@@ -192,7 +198,7 @@ const insertUsers = `
 // every night writes next to nothing.
 const updateUsers = `
 	update users u set name = coalesce(i.name, u.name), email = coalesce(i.email, u.email), phone = coalesce(i.phone, u.phone), phone_verified_at = ` + newVerified + `,
-		locale = coalesce(i.locale, u.locale), timezone = coalesce(i.timezone, u.timezone), push = coalesce(i.push, u.push),
+		locale = coalesce(i.locale, u.locale), timezone = coalesce(i.timezone, u.timezone), household = coalesce(i.household, u.household), push = coalesce(i.push, u.push),
 		opt_outs = coalesce(i.opt_outs, u.opt_outs), quiet_from = coalesce(i.quiet_from, u.quiet_from),
 		quiet_to = coalesce(i.quiet_to, u.quiet_to), attributes = ` + newAttributes + `, updated_at = now()
 	from ` + userInput + `
@@ -271,7 +277,7 @@ func ids(changes []user.Change) []user.ID {
 // userArgs are the parameters of userInput.
 func userArgs(changes []user.Change) (pgx.StrictNamedArgs, error) {
 	n := len(changes)
-	texts := [5][]*string{}
+	texts := [6][]*string{}
 	for i := range texts {
 		texts[i] = make([]*string, n)
 	}
@@ -279,7 +285,7 @@ func userArgs(changes []user.Change) (pgx.StrictNamedArgs, error) {
 	push, attributes, patch := make([]*string, n), make([]*string, n), make([]*string, n)
 	optOuts, quietFrom, quietTo := make([]*int16, n), make([]*int16, n), make([]*int16, n)
 	for i, c := range changes {
-		texts[0][i], texts[1][i], texts[2][i], texts[3][i], texts[4][i] = c.Name, c.Email, c.Phone, c.Locale, c.Timezone
+		texts[0][i], texts[1][i], texts[2][i], texts[3][i], texts[4][i], texts[5][i] = c.Name, c.Email, c.Phone, c.Locale, c.Timezone, c.Household
 		verified[i] = c.PhoneVerified
 		if c.OptOuts != nil {
 			optOuts[i] = new(int16(*c.OptOuts))
@@ -302,7 +308,7 @@ func userArgs(changes []user.Change) (pgx.StrictNamedArgs, error) {
 		}
 	}
 	return pgx.StrictNamedArgs{"ids": ids(changes), "names": texts[0], "emails": texts[1], "phones": texts[2], "verified": verified, "locales": texts[3],
-		"timezones": texts[4], "push": push, "opt_outs": optOuts, "quiet_from": quietFrom, "quiet_to": quietTo,
+		"timezones": texts[4], "households": texts[5], "push": push, "opt_outs": optOuts, "quiet_from": quietFrom, "quiet_to": quietTo,
 		"attributes": attributes, "patches": patch}, nil
 }
 

@@ -160,6 +160,7 @@ var ofUser = []string{
 		jsonb_build_object('template_id', g.template_id::text, 'bits', g.slots::text, 'users', 1)))
 	from gone g join templates t on t.id = g.template_id where t.opens_at > now() having count(*) > 0`,
 	`delete from former_reservations where user_id = $1`,
+	`delete from series_reservations where user_id = $1`,
 	// Entries count as left. The sealed list names nobody and stays.
 	`with gone as (delete from draw_entries where user_id = $1 returning template_id, state), less as (
 		update draws d set won = d.won - (g.state = 'won')::int, struck = d.struck - (g.state = 'struck')::int, lapsed = d.lapsed - (g.state = 'lapsed')::int from gone g where d.template_id = g.template_id and g.state <> 'entered')
@@ -170,6 +171,8 @@ var ofUser = []string{
 	`update door_codes set user_id = null where user_id = $1`, // the code stays used
 	// The signs of claims of the last 30 days. The figures of reviews stay.
 	`delete from claim_signs s using (select distinct template_id from coupons where user_id = $1) c where s.template_id = c.template_id and s.user_id = $1`,
+	`update claim_counts n set household = null from (select distinct template_id from coupons where user_id = $1) c
+	where n.template_id = c.template_id and n.user_id = $1 and n.household is not null`,
 	`update review_coupons set appeal = '' where user_id = $1 and appeal <> ''`,
 	`delete from checked_rows where user_id = $1`,
 	`update orders set user_id = null where user_id = $1`,

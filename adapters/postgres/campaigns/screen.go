@@ -18,7 +18,8 @@ const factsSQL = `
 		-- A batch lies within one message.
 		(select m.strangers from campaign_messages m where m.campaign_id = c.id and m.from_user <= $2 and m.to_user >= $3
 			order by m.seq limit 1),
-		exists (select from budgets b join templates t on t.id = c.grant_template_id where b.scope = 'campaign' and b.subject = c.id and t.claim_mode = 'gate')
+		exists (select from budgets b join templates t on t.id = c.grant_template_id where b.scope = 'campaign' and b.subject = c.id and t.claim_mode = 'gate'),
+		exists (select from recipe_rounds o where o.campaign_id = c.id)
 	from campaigns c left join campaign_limits l on l.shop_number = coalesce(c.shop_number, 0) where c.id = $1`
 
 // Facts returns the facts by which a campaign's batch is screened; see [campaign.ScreenStore].
@@ -33,7 +34,11 @@ func (s Campaigns) Facts(ctx context.Context, b *delivery.Batch) (f campaign.Fac
 	if b.Asked == nil {
 		ask.Queue(knownIDs+where, args...)
 	}
-	if err := s.answers(ctx, &ask, b, &f); err != nil {
+	ofRecipe, err := s.answers(ctx, &ask, b, &f)
+	if err == nil && ofRecipe {
+		f.Gone, err = s.gone(ctx, b.Owner, b.Left)
+	}
+	if err != nil {
 		return f, pg.Translate(err)
 	}
 	if f.PerDay > 0 || f.PerWeek > 0 {
@@ -42,37 +47,37 @@ func (s Campaigns) Facts(ctx context.Context, b *delivery.Batch) (f campaign.Fac
 	return f, err
 }
 
-// answers reads the results of the queries of [Campaigns.Facts].
-func (s Campaigns) answers(ctx context.Context, ask *pgx.Batch, b *delivery.Batch, f *campaign.Facts) (err error) {
+// answers reads the results of the queries of [Campaigns.Facts], and whether a recipe made the campaign.
+func (s Campaigns) answers(ctx context.Context, ask *pgx.Batch, b *delivery.Batch, f *campaign.Facts) (ofRecipe bool, err error) {
 	told := s.Pool.SendBatch(ctx, ask)
 	defer func() { err = errors.Join(err, told.Close()) }()
 	if _, err := told.Exec(); err != nil {
-		return err
+		return false, err
 	}
 	var strangers []byte
-	if err := told.QueryRow().Scan(&f.GrantTemplate, &f.Shop, &f.State, &f.PerDay, &f.PerWeek, &strangers, &f.Budgeted); err != nil {
-		return err
+	if err := told.QueryRow().Scan(&f.GrantTemplate, &f.Shop, &f.State, &f.PerDay, &f.PerWeek, &strangers, &f.Budgeted, &ofRecipe); err != nil {
+		return false, err
 	}
 	rows, err := told.Query()
 	if err != nil {
-		return err
+		return false, err
 	}
 	if f.Quiet, err = readQuiet(rows); err != nil {
-		return err
+		return false, err
 	}
 	missing := unknownAmong(b)
 	if b.Asked == nil {
 		if rows, err = told.Query(); err != nil {
-			return err
+			return false, err
 		}
 		missing, err = missingFrom(rows, b.Left)
 	}
 	if err != nil || len(missing) == 0 {
-		return err
+		return ofRecipe, err
 	}
 	set, err := pg.DecodeSet(strangers)
 	f.Deleted = slices.DeleteFunc(missing, func(id user.ID) bool { return set.Contains(uint64(id)) })
-	return err
+	return ofRecipe, err
 }
 
 // quietSQL returns the users with quiet hours among others.

@@ -235,7 +235,7 @@ func (s *Payments) storeUnits(ctx context.Context, group []payment, attempts []a
 			whole, err = readUnits(rows, moved)
 			return err
 		}
-		return killpoint.Around("coupons.step", func() error {
+		return killpoint.Around("orders.step", func() error {
 			if templates := u.toStock(); len(templates) > 0 {
 				return s.returning(ctx, templates, sql, unitsArgs(ctx, u), func(rows pgx.Rows) (bool, error) {
 					err := read(rows)

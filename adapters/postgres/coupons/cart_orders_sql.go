@@ -69,6 +69,28 @@ select id, version, updated_at, locked_at, locked_until, used_at, returned from 
         array(select l ->> 'ID' from jsonb_array_elements(d -> 'refund' -> 'Lines') l), array(select (l ->> 'Quantity')::bigint from jsonb_array_elements(d -> 'refund' -> 'Lines') l),
         array(select (i #>> '{}')::bigint from jsonb_array_elements(d -> 'refund' -> 'Coupons') i)
     from docs where d -> 'refund' is not null
+), netting as materialized (
+    select (x ->> 'TemplateID')::bigint as template_id, order_id, d -> 'refund' ->> 'ID' as refund_id, (d -> 'refund' ->> 'Orders')::int as orders,
+        (d -> 'refund' ->> 'Amount')::bigint as ordered, (x ->> 'Discount')::bigint as discount
+    from docs, jsonb_array_elements(d -> 'refund' -> 'Drops') x where d -> 'refund' is not null
+), netted as (
+    insert into coupon_order_nets (template_id, order_id, refund_id, hour, orders, ordered, discount, shared)
+    select n.template_id, n.order_id, n.refund_id, date_trunc('hour', clock_timestamp(), 'UTC'), n.orders, n.ordered, n.discount, exists (
+        select from coupon_operations e join coupons b on b.id = e.coupon_id join templates bt on bt.id = b.template_id join templates t on t.id = n.template_id
+        where e.order_id = n.order_id and e.step = 'confirm' and e.outcome = 'done' and b.template_id <> n.template_id and bt.shop_number = t.shop_number and bt.currency = t.currency
+            and e.id < (select min(u.id) from coupon_operations u join coupons c on c.id = u.coupon_id
+                where u.order_id = n.order_id and u.step = 'confirm' and u.outcome = 'done' and c.template_id = n.template_id))
+    from netting n
+    returning template_id, hour, orders, ordered, discount, shared
+), tallied as ( -- locked before rows of sale_hours, as by tallySQL
+    insert into coupon_tallies as y (template_id) select template_id from netted group by 1 order by 1
+    on conflict (template_id) do update set changed_at = clock_timestamp() returning template_id
+), sold as (
+    insert into sale_hours as h (template_id, hour, refund, orders, ordered, discount, shared_orders, shared_ordered)
+    select template_id, hour, true, sum(orders), sum(ordered), sum(discount), coalesce(sum(orders) filter (where shared), 0), coalesce(sum(ordered) filter (where shared), 0)
+    from netted join tallied using (template_id) group by 1, 2 order by 1, 2
+    on conflict (template_id, hour, refund) do update set orders = h.orders + excluded.orders, ordered = h.ordered + excluded.ordered,
+        discount = h.discount + excluded.discount, shared_orders = h.shared_orders + excluded.shared_orders, shared_ordered = h.shared_ordered + excluded.shared_ordered
 )
 select whole.unit, c.id, c.version, c.updated_at, c.locked_at, c.locked_until, c.used_at, c.returned from whole left join c using (unit)`,
 ).Replace(movesSQL)

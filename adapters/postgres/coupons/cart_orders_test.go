@@ -18,6 +18,7 @@ import (
 	"dropbell/domain/cart"
 	"dropbell/domain/coupon"
 	"dropbell/domain/money"
+	"dropbell/domain/template"
 )
 
 // ordering has coupons of one drop of which an order can use five.
@@ -113,6 +114,65 @@ func TestOrderIsLockedAsAWhole(t *testing.T) {
 	o.tally(coupon.Tally{Issued: 2, Refunded: 2})
 }
 
+// TestRefundsAreNettedInWhatADropEarned: each refund of lines is taken off the drop's sums in its hour, whether its coupons come
+// back, stay used or came back before the last lines did. The sums agree with what customers have paid and got back, and
+// with a recount.
+func TestRefundsAreNettedInWhatADropEarned(t *testing.T) {
+	for _, to := range []template.RefundTo{template.RefundToHolder, template.RefundToNobody} {
+		for _, rule := range []string{"keep", "recompute"} {
+			t.Run(string(to)+" "+rule, func(t *testing.T) {
+				o := newOrdering(t)
+				o.Exec(`update templates set refund_rule = $2, kind = 'threshold_off', threshold = 5000 where id = $1`, o.drop.ID, rule)
+				a, b := o.issue(), o.issue()
+				first, err := o.lock(wish("A-1", 0, 8000, a, b))
+				o.Must(err)
+				_, err = o.orders.Confirm(t.Context(), "", 7, "A-1", 0)
+				o.Must(err)
+				var total, back money.Amount
+				for _, l := range first.Order.Lines {
+					total += l.Amount
+				}
+				earned := func(when string, orders int64) {
+					t.Helper()
+					o.relay()
+					for range 2 {
+						if n := o.Number(`select coalesce(sum(case when refund then discount - ordered else ordered - discount end), 0)::bigint from sale_hours where template_id = $1`, o.drop.ID); n != int64(total-first.Order.Discount-back) {
+							t.Errorf("%s the drop earned %d of %d, and %d were paid back", when, n, total-first.Order.Discount, back)
+						}
+						if n := o.Number(`select sum(case when refund then -orders else orders end) from sale_hours where template_id = $1`, o.drop.ID); n != orders {
+							t.Errorf("%s there are %d orders, want %d", when, n, orders)
+						}
+						if off, err := o.tallies.SalesOff(t.Context(), o.drop.ID); err != nil || off != 0 {
+							t.Errorf("%s the sums are off by %d, %v", when, off, err)
+						}
+						if _, err := o.tallies.RecountSales(t.Context(), o.drop.ID); err != nil {
+							t.Error(err)
+						}
+					}
+				}
+				earned("before a refund", 1)
+				for n, l := range first.Order.Lines {
+					for range 2 { // the repetition takes nothing back
+						part, err := o.orders.Refund(t.Context(), "", 7, "A-1", cart.Return{ID: fmt.Sprint("R-", n), To: to, Lines: []cart.ReturnedLine{{ID: l.ID, Quantity: 1}}})
+						o.Must(err)
+						back = part.Order.PaidBack
+						_ = part
+					}
+					if n == 0 && len(first.Order.Lines) > 1 {
+						earned("after a part", 1)
+					}
+				}
+				for range 2 {
+					if rest, err := o.orders.Refund(t.Context(), "", 7, "A-1", cart.Return{To: to}); err == nil {
+						back = rest.Order.PaidBack
+					}
+				}
+				earned("after all came back", 0)
+			})
+		}
+	}
+}
+
 // TestRefundToStock: coupons of a returned order go back to the stock, once; with nobody they stay used.
 func TestRefundToStock(t *testing.T) {
 	o := newOrdering(t)
@@ -125,7 +185,7 @@ func TestRefundToStock(t *testing.T) {
 	}
 	issued := o.Number(`select issued from templates where id = $1`, o.drop.ID)
 	for range 2 {
-		back, err := o.orders.Refund(t.Context(), "", 7, "A-1", cart.Return{To: cart.ToStock})
+		back, err := o.orders.Refund(t.Context(), "", 7, "A-1", cart.Return{To: template.RefundToStock})
 		if err != nil || back.Coupons[a].State != coupon.Revoked || !back.Coupons[b].Returned || back.Order.State != cart.Refunded {
 			t.Fatalf("%+v, %v", back, err)
 		}
@@ -133,7 +193,7 @@ func TestRefundToStock(t *testing.T) {
 	if n := o.Number(`select issued from templates where id = $1 and returned = 2`, o.drop.ID); n != issued-2 {
 		t.Errorf("%d of %d coupons are issued", n, issued)
 	}
-	lost, err := o.orders.Refund(t.Context(), "", 7, "A-2", cart.Return{To: cart.ToNobody})
+	lost, err := o.orders.Refund(t.Context(), "", 7, "A-2", cart.Return{To: template.RefundToNobody})
 	if err != nil || lost.Coupons[c].State != coupon.Used || len(lost.Refund.Coupons) != 0 || lost.Order.State != cart.Refunded {
 		t.Errorf("%+v, %v", lost, err)
 	}

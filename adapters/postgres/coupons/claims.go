@@ -28,6 +28,7 @@ type Claims struct {
 	fast   *pg.Committer[struct{}, claim.Request, claim.Verdict]
 	groups *pg.Committer[struct{}, claim.Request, claim.Verdict]
 	looks  *pg.Committer[struct{}, claim.RepeatKey, claim.Claim]
+	homes  *pg.Committer[struct{}, claim.Holder, int64]
 }
 
 // NewClaims starts the gate. Its groups have at most 512 requests, and 2,048
@@ -48,6 +49,7 @@ func NewClaims(db *pg.DB, g pg.Grouping) *Claims {
 	s.groups = pg.NewFairCommitter[struct{}](cfg, nil, template, s.decide)
 	cfg.Observe, cfg.LockWait = nil, 0
 	s.looks = pg.NewCommitter[struct{}](cfg, nil, s.repetitions)
+	s.homes = pg.NewCommitter[struct{}](cfg, nil, s.households)
 	return s
 }
 
@@ -56,6 +58,7 @@ func (s *Claims) Close() {
 	s.fast.Close()
 	s.groups.Close()
 	s.looks.Close()
+	s.homes.Close()
 }
 
 // Claim decides r together with the other requests that arrive; see [claim.Gate].
@@ -96,7 +99,7 @@ func (s *Claims) Group(ctx context.Context, group []claim.Request) ([]claim.Verd
 const keyConflicts = 3
 
 func (s *Claims) decide(ctx context.Context, group []claim.Request) (verdicts []claim.Verdict, err error) {
-	if !slices.ContainsFunc(group, needsLock) {
+	if !slices.ContainsFunc(group, needsLock) && !s.last.limitsHouseholds(group) {
 		if verdicts, err = s.decideOptimistically(ctx, group); !errors.Is(err, errChanged) {
 			return verdicts, err
 		}

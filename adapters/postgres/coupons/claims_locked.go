@@ -18,7 +18,7 @@ import (
 // slots only take a key share lock, which does not conflict with this lock.
 const lockTemplates = `select ` + termColumns + ` from templates t where id = any($1) order by id for no key update`
 
-const termColumns = `id, version, state, obtain, stock, issued, held, waitlist, per_user_limit, opens_at, closes_at, valid_until, valid_hours, ended_at, opening_mode, accept_minutes, door_base, ` + pg.DoorsOf
+const termColumns = `id, version, state, obtain, stock, issued, held, waitlist, per_user_limit, household_limit, opens_at, closes_at, valid_until, valid_hours, ended_at, opening_mode, accept_minutes, door_base, ` + pg.DoorsOf
 
 const loadCounts = `
 select c.template_id, c.user_id, c.issued from unnest($1::bigint[], $2::bigint[]) as a (template_id, user_id)
@@ -88,7 +88,10 @@ func lockAndRead(ctx context.Context, conn *pgx.Conn, group []claim.Request) (*c
 	queueReads(b, d, q, lockTemplates)
 	queueVoid(b, d, group)
 	queueAffordable(b, d, group)
-	return d, conn.SendBatch(ctx, b).Close()
+	if err := conn.SendBatch(ctx, b).Close(); err != nil {
+		return d, err
+	}
+	return d, readHouseholds(ctx, conn, d, q)
 }
 
 func newDecider(q readSet, group int) *claim.Decider {
@@ -119,7 +122,7 @@ func queueReads(b *pgx.Batch, d *claim.Decider, q readSet, terms string) {
 func readTerms(d *claim.Decider, rows pgx.Rows) error {
 	for rows.Next() {
 		var t template.Template
-		err := rows.Scan(&t.ID, &t.Version, &t.Stored, &t.Obtain, &t.Stock, &t.Issued, &t.Held, &t.Waitlist, &t.PerUserLimit, &t.OpensAt, &t.ClosesAt,
+		err := rows.Scan(&t.ID, &t.Version, &t.Stored, &t.Obtain, &t.Stock, &t.Issued, &t.Held, &t.Waitlist, &t.PerUserLimit, &t.HouseholdLimit, &t.OpensAt, &t.ClosesAt,
 			&t.ValidUntil, &t.ValidHours, &t.EndedAt, &t.OpeningMode, &t.AcceptMinutes, &t.DoorBase, &t.Doors)
 		if err != nil {
 			return err
@@ -169,7 +172,7 @@ select * from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[], $5::t
 returning claim_id, id`
 
 const addCounts = `
-insert into claim_counts as c (template_id, user_id, issued) select * from unnest($1::bigint[], $2::bigint[], $3::int[])
+insert into claim_counts as c (template_id, user_id, issued, household) select * from unnest($1::bigint[], $2::bigint[], $3::int[], $4::bigint[])
 on conflict (template_id, user_id) do update set issued = c.issued + excluded.issued`
 
 const addIssued = `update templates t set issued = t.issued + a.n from unnest($1::bigint[], $2::bigint[]) as a (id, n) where t.id = a.id`
@@ -205,7 +208,7 @@ func queueIssues(ctx context.Context, b *pgx.Batch, d *claim.Decider) error {
 		return err
 	}
 	queueCoupons(b, d)
-	b.Queue(addCounts, countColumns(d.Fresh())...)
+	b.Queue(addCounts, append(countColumns(d.Fresh()), householdColumn(d))...)
 	b.Queue(addIssued, templates, sums)
 	queueUses(b, d.Fresh())
 	queueGiven(b, d)

@@ -105,6 +105,11 @@ func (s *Claims) decideOptimistically(ctx context.Context, group []claim.Request
 		return nil, errors.Join(err, rollback(conn.Conn()))
 	}
 	s.last.learn(decider)
+	for _, t := range decider.Templates {
+		if t.HouseholdLimit > 0 {
+			return nil, errors.Join(errChanged, rollback(conn.Conn()))
+		}
+	}
 	verdicts, before := make([]claim.Verdict, len(group)), make(map[claim.Holder]int, len(decider.Counts))
 	for h, n := range decider.Counts {
 		before[h] = n

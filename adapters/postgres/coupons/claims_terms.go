@@ -1,6 +1,7 @@
 package coupons
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -14,6 +15,8 @@ import (
 type lastTerms struct {
 	mu    sync.Mutex
 	terms map[int64]knownTerms
+	// limited is set once one of the terms has a household limit.
+	limited bool
 	// at is the time of the database's clock, and read the local time, at the
 	// last reading.
 	at, read time.Time
@@ -59,6 +62,7 @@ func (l *lastTerms) learn(d *claim.Decider) {
 	l.at, l.read = d.At, time.Now()
 	for id, t := range d.Templates {
 		l.terms[id] = knownTerms{t, l.read}
+		l.limited = l.limited || t.HouseholdLimit > 0
 	}
 }
 
@@ -68,7 +72,15 @@ func (l *lastTerms) knows(templateID int64) bool {
 	defer l.mu.Unlock()
 	t, known := l.terms[templateID]
 	now := time.Now()
-	return known && now.Sub(t.read) < termsFor && now.After(l.pauses[templateID].until)
+	return known && t.HouseholdLimit == 0 && now.Sub(t.read) < termsFor && now.After(l.pauses[templateID].until)
+}
+
+// limitsHouseholds reports whether a template of the group is known to have a household limit, which only a locked
+// group can judge.
+func (l *lastTerms) limitsHouseholds(group []claim.Request) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.limited && slices.ContainsFunc(group, func(r claim.Request) bool { return l.terms[r.TemplateID].HouseholdLimit > 0 })
 }
 
 // decider returns a decider that knows the terms of the group's templates and no

@@ -106,6 +106,11 @@ func (h *claimFixture) Doors(id int64, doors []template.Door) {
 	h.Must(err)
 }
 
+func (h *claimFixture) Household(by user.ID, household string) {
+	h.Helper()
+	h.Exec(`insert into users (id, household) values ($1, $2) on conflict (id) do update set household = excluded.household`, by, household)
+}
+
 func (h *claimFixture) Coupons(id int64) []claim.Claim {
 	h.Helper()
 	rows, err := h.SQL.Query(h.Context(), `select claim_id, template_id, user_id, 'issued', id, '', issued_at from coupons where template_id = $1 order by id`, id)

@@ -23,11 +23,15 @@ var couponStep = map[coupon.Step]reminder.StepKind{
 	coupon.StepSuspend: reminder.StepCouponSuspended, coupon.StepReinstate: reminder.StepCouponRestored, appealed: reminder.StepCouponAppealed,
 }
 
+// householdOfUser is the household for which coupons of user $1 count in template t.
+const householdOfUser = `(select case when c.user_id is not null then c.household else household_number(u.household) end
+        from (values (1)) i (n) left join claim_counts c on c.template_id = t.id and c.user_id = $1 left join users u on u.id = $1)`
+
 // couponStepsSQL returns when user $1 got coupons of template $2, the later changes of these
 // coupons, the notices before expiry that are still to come or were not sent in time, and the steps
 // of the user's wait. A
 // coupon that was given back after its expiry has expired as well. A release that arrived
-// before its lock changed nothing.
+// before its lock changed nothing. In a drop with a household limit it tells of the coupons of the household's other users.
 var couponStepsSQL = `
 with mine as (
 	select id, issued_at, origin from coupons where user_id = $1 and template_id = $2 order by id limit 1000
@@ -48,6 +52,12 @@ where user_id = $1 and template_id = $2 and run_id is null and (status <> 0 or `
 union all
 select 0, joined_at, 'waiting', case when state = 'waiting' then ` + aheadSQL + `::text else '' end, '', '', 0, 3 from waiters w where user_id = $1 and template_id = $2
 union all
+select 0, h.at, 'household', h.n || '/' || t.household_limit, '', '', 0, 5 from templates t
+    cross join lateral (select max(k.issued_at) as at, count(*) as n from (select ` + householdOfUser + ` as number) own
+        join claim_counts c on c.template_id = t.id and c.household = own.number join coupons k on k.user_id = c.user_id and k.template_id = t.id
+        where c.user_id <> $1) h
+    where t.id = $2 and t.household_limit > 0 and h.n > 0
+union all
 select 0, offered_at, 'offered', '', '', '', 0, 4 from waiters where user_id = $1 and template_id = $2 and offered_at is not null
 union all
 select 0, lapsed_at, 'lapsed', '', '', '', 0, 4 from waiters where user_id = $1 and template_id = $2 and lapsed_at is not null
@@ -59,6 +69,8 @@ order by 1, op, part`
 const (
 	plannedNotice coupon.Step = "notice"
 	missedNotice  coupon.Step = "missed"
+	// household is the last coupon of other users of the household.
+	household coupon.Step = "household"
 	// appealed is the name of an owner's appeal, which changes no coupon.
 	appealed coupon.Step = "appeal"
 )
@@ -90,6 +102,8 @@ func (s CouponSteps) Timeline(ctx context.Context, by user.ID, templateID int64)
 			line.Kind, line.Message, line.Planned = reminder.StepExpected, delivery.KindNotice, &at
 		case missedNotice:
 			line.Kind, line.Message, line.Outcome = reminder.StepOutcome, delivery.KindNotice, delivery.Expired
+		case household:
+			line.Kind = reminder.StepHousehold
 		default:
 			line.Kind = couponStep[step]
 			if kind, waits := waitStep[step]; waits {

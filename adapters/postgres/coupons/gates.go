@@ -228,7 +228,9 @@ func (s Gates) Allot(ctx context.Context, templateID, epoch int64, parts []int64
 
 // UserCounts implements [gate.Store].
 func (s Gates) UserCounts(ctx context.Context, templateID, after int64) ([]gate.UserCount, int64, error) {
-	return readPage(ctx, s.Pool, `select user_id, issued from claim_counts where template_id = $1 and user_id > $2 order by user_id limit $3`,
+	return readPage(ctx, s.Pool, `select u.user_id, u.issued, coalesce(u.household, 0),
+			case when u.household is null then 0 else (select sum(issued)::int from claim_counts where template_id = $1 and household = u.household) end
+		from claim_counts u where u.template_id = $1 and u.user_id > $2 order by u.user_id limit $3`,
 		templateID, after, pgx.RowToStructByPos[gate.UserCount], func(c gate.UserCount) int64 { return int64(c.UserID) })
 }
 
@@ -239,20 +241,20 @@ type keyed struct {
 }
 
 func scanKeyed(row pgx.CollectableRow) (k keyed, err error) {
-	return k, row.Scan(&k.UserID, &k.Origin, &k.Key, &k.Claim, &k.row)
+	return k, row.Scan(&k.UserID, &k.Origin, &k.Key, &k.Claim, &k.Household, &k.row)
 }
 
 // CouponRecords implements [gate.Store], in the order of the coupons' ids.
 func (s Gates) CouponRecords(ctx context.Context, templateID, after int64) ([]gate.IdempotencyRecord, int64, error) {
-	return s.records(ctx, `select user_id, origin, origin_key, claim_id, id from coupons where template_id = $1 and id > $2 order by id limit $3`,
+	return s.records(ctx, `select user_id, origin, origin_key, claim_id, `+householdOfRecord+`, id from coupons u where template_id = $1 and id > $2 order by id limit $3`,
 		templateID, after)
 }
 
 // RefusedRecords implements [gate.Store]. A refused redeem code and a refused claim of a campaign get no
 // record, so that the code can be used again and the campaign's claim is decided anew.
 func (s Gates) RefusedRecords(ctx context.Context, templateID, after int64) ([]gate.IdempotencyRecord, int64, error) {
-	return s.records(ctx, `select user_id, origin, case when origin in ('code', 'campaign') and coupon_id is null then '' else origin_key end, claim_id, claim_id
-		from claim_results where template_id = $1 and claim_id > $2 order by claim_id limit $3`, templateID, after)
+	return s.records(ctx, `select user_id, origin, case when origin in ('code', 'campaign') and coupon_id is null then '' else origin_key end, claim_id, `+householdOfRecord+`, claim_id
+		from claim_results u where template_id = $1 and claim_id > $2 order by claim_id limit $3`, templateID, after)
 }
 
 // records returns a page without records that cannot be repeated, which have no key.
@@ -286,23 +288,27 @@ func readPage[T any](ctx context.Context, q pg.Querier, sql string, templateID, 
 }
 
 // Held returns the number of coupons of the template for each of these users, without users
-// that have none, and the requests that led to the coupons. Shards that are being filled call
-// Held.
-func (s Gates) Held(ctx context.Context, templateID int64, users []user.ID) ([]gate.UserCount, []gate.IdempotencyRecord, error) {
+// that have none, and the requests that led to the coupons. Entries without a user have the number
+// of coupons of each of the households. Shards that are being filled call Held.
+func (s Gates) Held(ctx context.Context, templateID int64, users []user.ID, households []int64) ([]gate.UserCount, []gate.IdempotencyRecord, error) {
 	var counts []gate.UserCount
 	var records []keyed
 	b := &pgx.Batch{} // a transaction of its own
 	b.Queue(pg.IndexesOnly)
-	b.Queue(`select user_id, origin, origin_key, claim_id, id from coupons where user_id = any($2) and template_id = $1`, templateID, users).
+	b.Queue(`select user_id, origin, origin_key, claim_id, 0, id from coupons where user_id = any($2) and template_id = $1`, templateID, users).
 		Query(func(rows pgx.Rows) (err error) {
 			records, err = pgx.CollectRows(rows, scanKeyed)
 			return err
 		})
-	b.Queue(`select user_id, issued from claim_counts where template_id = $1 and user_id = any($2)`, templateID, users).
-		Query(func(rows pgx.Rows) (err error) {
-			counts, err = pgx.CollectRows(rows, pgx.RowToStructByPos[gate.UserCount])
-			return err
-		})
+	count := func(rows pgx.Rows) (err error) {
+		counts, err = pgx.AppendRows(counts, rows, pgx.RowToStructByPos[gate.UserCount])
+		return err
+	}
+	b.Queue(`select user_id, issued, 0, 0 from claim_counts where template_id = $1 and user_id = any($2)`, templateID, users).Query(count)
+	if len(households) > 0 {
+		b.Queue(`select 0, 0, household, sum(issued)::int from claim_counts where template_id = $1 and household = any($2) group by household`,
+			templateID, households).Query(count)
+	}
 	err := s.Pool.SendBatch(ctx, b).Close()
 	return counts, repeatable(records), pg.Translate(err)
 }

@@ -36,7 +36,7 @@ func (s GateRecorder) writeFirsts(ctx context.Context, p *page) (map[claim.ID]in
 	if err != nil {
 		return nil, err
 	}
-	if t := decider.Templates[p.template]; t.Issued+t.Held+int64(len(p.requests)) > t.Stock {
+	if t := decider.Templates[p.template]; t.HouseholdLimit > 0 || t.Issued+t.Held+int64(len(p.requests)) > t.Stock {
 		return nil, nil // some claim may be refused
 	}
 	for i, r := range p.requests {

@@ -22,6 +22,14 @@ func NewLedgers(db *pg.DB) Ledgers { return Ledgers{db} }
 // and the template are to be added as conditions.
 const givenOverSQL = `select count(*) from coupons c where c.origin = 'grant' and c.origin_key like '` + claim.OverLimit + `%'`
 
+// fullHouseholds counts the households of the template that have more coupons than they may, staff's grants
+// beyond the limit left out.
+func fullHouseholds(id, condition string) string {
+	return `(select count(*) from (select n.household from claim_counts n where n.template_id = ` + id + ` and n.household is not null` + condition + `
+        group by n.household having sum(n.issued) > (select household_limit from templates where id = ` + id + `)
+            + (` + givenOverSQL + ` and c.template_id = ` + id + ` and c.user_id in (select user_id from claim_counts where template_id = ` + id + ` and household = n.household))) h)`
+}
+
 // heldOffSQL is how many of the coupons of template t that are kept for users who wait its
 // waitlist does not explain. Coupons that users of the waitlist got are counted from the rows,
 // unless rows g of the drop were removed after their retention.
@@ -31,12 +39,13 @@ const heldOffSQL = `abs(t.held - coalesce((select w.put - w.released - case when
 // ledgerSQL counts all rows, so it is for audits, never for pages. A single
 // statement has one snapshot, so ledgerSQL may run during a rush. Coupons that
 // were removed after their retention still count.
-const ledgerSQL = `
+var ledgerSQL = `
 select t.id, t.stock, t.stock - t.issued - t.held, t.held, ` + heldOffSQL + `, 0::bigint, r.n + coalesce(g.returned, 0),
     (select count(*) from coupons c where c.template_id = t.id) + coalesce(g.coupons, 0) - r.n - coalesce(g.returned, 0),
     (select coalesce(sum(n.issued), 0) from claim_counts n where n.template_id = t.id) + coalesce(g.counted, 0),
     (select count(*) from claim_counts n where n.template_id = t.id and n.issued > t.per_user_limit
         and n.issued > t.per_user_limit + (` + givenOverSQL + ` and c.template_id = n.template_id and c.user_id = n.user_id))
+    + case when t.household_limit > 0 then ` + fullHouseholds("t.id", "") + ` else 0 end
 from templates t left join removed_coupons g on g.template_id = t.id,
     lateral (select count(*) as n from coupons c where c.template_id = t.id and c.returned) r `
 
@@ -99,9 +108,9 @@ from known k left join removed_coupons g on g.template_id = k.id cross join fres
 // checkSQL takes up to $4 coupons of template $1 with ids above $2 and up to $3.
 // For the owners of these coupons it compares the number of their coupons with
 // claim_counts. It returns the id of the last coupon, the number of coupons, the
-// sum of the differences, and the number of owners that exceed the limit per
-// user.
-const checkSQL = `
+// sum of the differences, and the number of owners and households that exceed their
+// limit.
+var checkSQL = `
 with part as materialized (
     select id, user_id from coupons where template_id = $1 and id > $2 and id <= $3 order by id limit $4
 ), owners as (
@@ -111,6 +120,8 @@ with part as materialized (
 )
 select coalesce((select max(id) from part), $2), (select count(*) from part), coalesce(sum(abs(counted - has)), 0),
     count(*) filter (where counted > l.most and counted > l.most + (` + givenOverSQL + ` and c.template_id = $1 and c.user_id = owners.user_id))
+    + case when (select household_limit from templates where id = $1) > 0 then ` + fullHouseholds("$1", ` and n.household in (
+        select household from claim_counts where template_id = $1 and user_id in (select user_id from owners))`) + ` else 0 end
 from owners, (select per_user_limit as most from templates where id = $1) l`
 
 // Selling returns the ledgers of up to limit templates that sold coupons within

@@ -69,6 +69,11 @@ func TestLedgerTellsWhatIsOff(t *testing.T) {
 	off(2) // one more than there are, and one user over the limit
 	h.Exec(`delete from coupons where template_id = $1 and user_id = 4`, drop.ID)
 	off(4)
+	h.Exec(`update templates set household_limit = 2 where id = $1`, drop.ID)
+	h.Exec(`update claim_counts set household = 7 where template_id = $1 and user_id in (2, 3)`, drop.ID)
+	off(4)
+	h.Exec(`update claim_counts set household = 7 where template_id = $1 and user_id = 4`, drop.ID)
+	off(5) // and one household over its limit
 	if _, err := ledgers.Ledger(t.Context(), 999); !errors.Is(err, template.ErrNotFound) {
 		t.Errorf("no template: %v", err)
 	}

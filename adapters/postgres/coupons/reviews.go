@@ -201,13 +201,14 @@ func (s Reviews) Accuracies(ctx context.Context) ([]review.Accuracy, error) {
 // Counts returns the public figures of a drop; see [review.Store].
 func (s Reviews) Counts(ctx context.Context, templateID int64) (c review.Counts, err error) {
 	err = s.Pool.QueryRow(ctx, `
-		select t.issued + t.returned,
-			coalesce((select sum(claims) from claim_refusals where template_id = $1), 0)::bigint,
+		select case when t.opening_mode = 'first_come' then t.issued + t.returned
+				else coalesce((select sum(entered - departed) from draw_counts where template_id = $1), 0)::bigint end,
+			greatest((select sum(claims) from claim_refusals where template_id = $1), (select sum(claims) from door_refusals where template_id = $1), 0)::bigint,
 			coalesce((select sum(claims) from claim_refusals where template_id = $1 and code = 'pass_required'), 0)::bigint,
 			coalesce(sum(r.suspended), 0)::bigint, coalesce(sum(r.returned), 0)::bigint, coalesce(sum(r.restored), 0)::bigint,
-			(select ran_at from review_runs where template_id = $1)
-		from `+pg.TemplateRow+` t left join reviews r on r.template_id = t.id group by t.issued, t.returned`, templateID).
-		Scan(&c.Entries, &c.Refused, &c.WithoutPass, &c.Suspended, &c.TakenBack, &c.Restored, &c.ReviewedAt)
+			(select ran_at from review_runs where template_id = $1), coalesce((select filled from waitlists where template_id = $1), 0)
+		from `+pg.TemplateRow+` t left join reviews r on r.template_id = t.id group by t.issued, t.returned, t.opening_mode`, templateID).
+		Scan(&c.Entries, &c.Refused, &c.WithoutPass, &c.Suspended, &c.TakenBack, &c.Restored, &c.ReviewedAt, &c.Filled)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return c, nil
 	}

@@ -56,7 +56,7 @@ select c.id, s.user_id, s.network, s.agent, s.program,
     least(greatest(extract(epoch from s.at - t.opens_at) * 1000, -1000000), 2000000000)::int,
     least(greatest(extract(epoch from s.at - s.passed_at) * 1000, 0), 2000000000)::int,
     s.opened_ms >= $3 or s.way = $4 or o.user_id is not null or r.user_id is not null or f.user_id is not null,
-    coalesce(u.phone, ''), coalesce(u.attributes ->> 'household', ''),
+    coalesce(u.phone, ''), coalesce(nullif(u.household, ''), u.attributes ->> 'household', ''),
     array(select coalesce(d ->> 'token', d ->> 'endpoint') from jsonb_array_elements(coalesce(u.devices, '[]') || coalesce(u.push, '[]')) d
         where coalesce(d ->> 'token', d ->> 'endpoint') <> ''),
     s.all_claims

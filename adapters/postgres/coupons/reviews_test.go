@@ -307,6 +307,8 @@ func TestSignsWaitForTheDatabase(t *testing.T) {
 	tap := review.Tap{TemplateID: tpl.ID, UserID: 7, ClaimID: 1, At: pgtest.Clock(), Pass: p}
 	signs.Note(tap)
 	signs.Note(tap)
+	signs.RefusedAt(tpl.ID, 2, "sold_out")
+	signs.RefusedAt(tpl.ID, 2, "sold_out")
 	if n := <-failed; n != 2 {
 		t.Errorf("%d wait", n)
 	}
@@ -314,5 +316,8 @@ func TestSignsWaitForTheDatabase(t *testing.T) {
 	signs.Close()
 	if n := w.Number(`select count(*) from claim_signs where user_id = 7 and network = 0 and agent = 0 and not program`); n != 1 {
 		t.Errorf("%d signs", n)
+	}
+	if n := w.Number(`select sum(claims) from door_refusals where template_id = $1 and door = 2 and code = 'sold_out'`, tpl.ID); n != 2 {
+		t.Errorf("%d refused claims through the second door", n)
 	}
 }

@@ -15,7 +15,8 @@ import (
 // shared_orders, shared_ordered. The order's amount is that of the coupon's lock. It counts
 // with the coupon of the template that was confirmed first, and is shared if a coupon of
 // another template of the shop was confirmed before, in the same currency. A refund takes
-// back what its payment counted. A refund that was undone counts less itself, in its hour.
+// back what its payment counted. A refund that was undone counts less itself, in its hour. Refunds of
+// orders as a whole are in coupon_order_nets instead, also those after which the coupon stays used.
 func salesSQL(condition string) string {
 	return `
     select c.template_id, date_trunc('hour', coalesce(r.at, o.at), 'UTC') as hour, o.step <> 'confirm' as refund, n.orders, n.orders * coalesce(l.order_amount, 0) as ordered,
@@ -30,7 +31,8 @@ func salesSQL(condition string) string {
             from coupon_operations e join coupons b on b.id = e.coupon_id join templates bt on bt.id = b.template_id
             where e.order_id = o.order_id and e.order_id <> '' and e.step = 'confirm' and e.outcome = 'done' and e.id < u.id
                 and bt.shop_number = t.shop_number and bt.currency = t.currency) n
-    where o.step in ('confirm', 'refund', 'restore') and o.outcome in ('done', 'undone') and o.order_id <> '' and ` + condition
+    where o.step in ('confirm', 'refund', 'restore') and o.outcome in ('done', 'undone') and o.order_id <> ''
+        and not (o.step <> 'confirm' and exists (select from coupon_order_refunds f where f.order_id = o.order_id and o.coupon_id = any(f.coupons))) and ` + condition
 }
 
 // countedSalesSQL computes the sums that sale_hours must have now for template $1: of the
@@ -49,7 +51,9 @@ waiting as materialized (` + pg.WaitingEvents("coupon-tallies", event.CouponsCha
 ), counted as (
     select hour, refund, sum(orders)::bigint as orders, sum(ordered)::bigint as ordered, sum(discount)::bigint as discount,
         sum(shared_orders)::bigint as shared_orders, sum(shared_ordered)::bigint as shared_ordered
-    from logged group by 1, 2
+    from (select hour, refund, orders, ordered, discount, shared_orders, shared_ordered from logged
+        union all select hour, true, orders, ordered, discount, case when shared then orders else 0 end, case when shared then ordered else 0 end
+        from coupon_order_nets where template_id = $1) l group by 1, 2
 ), kept as (
     select * from sale_hours where template_id = $1
 ), compared as (

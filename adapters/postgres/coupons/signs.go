@@ -1,7 +1,9 @@
 package coupons
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -48,10 +50,14 @@ type Signs struct {
 	stopped chan struct{}
 }
 
+// refusedClaims are counted together. door is -1 for claims that are counted for the protection of the drop.
 type refusedClaims struct {
 	templateID int64
+	door       int
 	code       string
 }
+
+const protects = -1
 
 // NewSigns starts to store signs; close it. keys hash networks and agents.
 func NewSigns(db *pg.DB, keys pass.Keys, report SignsReport) *Signs {
@@ -77,7 +83,14 @@ func (s *Signs) Note(t review.Tap) {
 // Refused counts a refused claim of a protected drop.
 func (s *Signs) Refused(templateID int64, code string) {
 	s.mu.Lock()
-	s.refused[refusedClaims{templateID, code}]++
+	s.refused[refusedClaims{templateID, protects, code}]++
+	s.mu.Unlock()
+}
+
+// RefusedAt counts a refused claim of a drop with doors; see [claim.Doors].
+func (s *Signs) RefusedAt(templateID int64, door int, code string) {
+	s.mu.Lock()
+	s.refused[refusedClaims{templateID, door, code}]++
 	s.mu.Unlock()
 }
 
@@ -111,10 +124,11 @@ func (s *Signs) run() {
 // flush stores the waiting signs. Signs that could not be stored wait again.
 func (s *Signs) flush() {
 	s.mu.Lock()
-	taps, refused := s.waiting, s.refused
+	taps := s.waiting
 	s.waiting = nil
-	if len(refused) > 0 {
-		s.refused = map[refusedClaims]int64{}
+	var refused map[refusedClaims]int64
+	if len(s.refused) > 0 {
+		refused, s.refused = s.refused, map[refusedClaims]int64{}
 	}
 	s.mu.Unlock()
 	for len(taps) > 0 {
@@ -205,25 +219,22 @@ func (s *Signs) store(ctx context.Context, taps []review.Tap) error {
 }
 
 func (s *Signs) count(ctx context.Context, refused map[refusedClaims]int64) error {
-	var templates, claims []int64
-	var codes []string
-	keys := make([]refusedClaims, 0, len(refused))
-	for k := range refused {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, func(a, b refusedClaims) int { // in one order, so that two processes cannot deadlock
-		if a.templateID != b.templateID {
-			return int(min(max(a.templateID-b.templateID, -1), 1))
-		}
-		if a.code < b.code {
-			return -1
-		}
-		return 1
+	keys := slices.SortedFunc(maps.Keys(refused), func(a, b refusedClaims) int { // in one order, so that two processes cannot deadlock
+		return cmp.Or(cmp.Compare(a.templateID, b.templateID), cmp.Compare(a.door, b.door), cmp.Compare(a.code, b.code))
 	})
+	var templates, doors, claims [2][]int64
+	var codes [2][]string
 	for _, k := range keys {
-		templates, codes, claims = append(templates, k.templateID), append(codes, k.code), append(claims, refused[k])
+		i := 0
+		if k.door != protects {
+			i = 1
+		}
+		templates[i], doors[i], codes[i], claims[i] = append(templates[i], k.templateID), append(doors[i], int64(k.door)), append(codes[i], k.code), append(claims[i], refused[k])
 	}
-	_, err := s.db.Pool.Exec(ctx, `insert into claim_refusals as r (template_id, code, claims) select * from unnest($1::bigint[], $2::text[], $3::bigint[])
-		on conflict (template_id, code) do update set claims = r.claims + excluded.claims`, templates, codes, claims)
-	return pg.Translate(err)
+	b := &pgx.Batch{} // one transaction: a failed attempt counts nothing
+	b.Queue(`insert into claim_refusals as r (template_id, code, claims) select * from unnest($1::bigint[], $2::text[], $3::bigint[])
+		on conflict (template_id, code) do update set claims = r.claims + excluded.claims`, templates[0], codes[0], claims[0])
+	b.Queue(`insert into door_refusals as r (template_id, door, code, claims) select * from unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[])
+		on conflict (template_id, door, code) do update set claims = r.claims + excluded.claims`, templates[1], doors[1], codes[1], claims[1])
+	return pg.Translate(s.db.Pool.SendBatch(ctx, b).Close())
 }

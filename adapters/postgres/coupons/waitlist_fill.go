@@ -176,7 +176,23 @@ func (u *turn) candidates(ctx context.Context, conn *pgx.Conn, limit int64) ([]w
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[waitlist.Candidate])
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[waitlist.Candidate])
+	if err != nil {
+		return nil, err
+	}
+	users := make([]int64, len(list))
+	for i, c := range list {
+		users[i] = int64(c.UserID)
+	}
+	return list, u.readHouseholds(ctx, conn, users)
+}
+
+// readHouseholds reads the households of the users if the drop has a household limit.
+func (u *turn) readHouseholds(ctx context.Context, conn *pgx.Conn, users []int64) error {
+	if u.template.HouseholdLimit == 0 {
+		return nil
+	}
+	return readHouseholdsOf(ctx, conn, u.decider, u.template.ID, users, false)
 }
 
 func (u *turn) skip(who user.ID, why string) {

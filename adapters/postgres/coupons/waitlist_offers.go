@@ -240,6 +240,9 @@ func (s *Waitlists) acceptOf(ctx context.Context, conn *pgx.Conn, templateID int
 	if !u.known {
 		return rollback(conn)
 	}
+	if err := u.readHouseholds(ctx, conn, users); err != nil {
+		return err
+	}
 	rows, err := conn.Query(ctx, acceptSQL, templateID, users)
 	if err != nil {
 		return err

@@ -8,21 +8,28 @@ import (
 
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/forecast"
+	"dropbell/domain/template"
 )
 
-// DropsAhead returns the published drops that open between the instants. A customer who reserves
-// several reminders of a drop counts once: the reminder with the most bookings counts.
-func (s Forecasts) DropsAhead(ctx context.Context, from, until time.Time) ([]forecast.DropAhead, error) {
+// DropsAhead returns the openings between the instants of published drops and of their doors. A customer who
+// reserves several reminders of a drop counts once: the reminder with the most bookings counts.
+func (s Forecasts) DropsAhead(ctx context.Context, from, until time.Time) (list []forecast.DropAhead, err error) {
 	rows, err := s.Pool.Query(ctx, `
 		select t.id, t.name, sh.timezone, t.opens_at,
 			coalesce((select max(booked) from (select sum(booked)::bigint as booked from bookings where template_id = t.id group by slot) slots), 0),
-			t.claim_mode = 'gate', t.stock - t.issued - t.held
+			t.claim_mode = 'gate', t.stock - t.issued - t.held, t.stock, t.issued, t.door_base, `+pg.DoorsOf+`
 		from templates t join shops sh on sh.number = t.shop_number
-		where t.state = 'published' and t.opens_at between $1 and $2 order by t.opens_at, t.id`, from, until)
+		where t.state = 'published' and (t.opens_at between $1 and $2 or t.doors > 0 and t.opens_at between $1 and $2::timestamptz + $3 * interval '1 minute')
+		order by t.opens_at, t.id`, from, until, template.MaxDoorLead)
 	if err != nil {
 		return nil, pg.Translate(err)
 	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[forecast.DropAhead])
+	var d forecast.DropAhead
+	var t template.Template
+	_, err = pgx.ForEachRow(rows, []any{&d.TemplateID, &d.Name, &d.Timezone, &t.OpensAt, &d.Reserved, &d.Gate, &d.Left, &t.Stock, &t.Issued, &t.DoorBase, &t.Doors}, func() error {
+		list = append(list, d.Openings(t, from, until)...)
+		return nil
+	})
 	return list, pg.Translate(err)
 }
 

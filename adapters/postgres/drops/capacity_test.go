@@ -25,6 +25,12 @@ func TestAhead(t *testing.T) {
 	if len(drops) != 1 || drops[0].TemplateID != near.ID || drops[0].Reserved != 20 || !drops[0].OpensAt.Equal(near.OpensAt) || drops[0].Gate || drops[0].Left != near.Stock || drops[0].Timezone == "" {
 		t.Errorf("%+v", drops)
 	}
+	// A door of the other drop opens within the interval, four hours before that drop.
+	m.Exec(`insert into doors (template_id, place, name, who, segment_id, lead_minutes, share, user_limit, texts, booked_share) values ($1, 1, 'Members', 'list', 1, 210, 2, 0, '{}', 500), ($1, 2, 'All', 'all', null, 0, 0, 0, '{}', 500)`, far.ID)
+	m.Exec(`update templates set doors = 2 where id = $1`, far.ID)
+	if drops, err = store.DropsAhead(t.Context(), far.OpensAt.Add(-4*time.Hour), far.OpensAt.Add(-3*time.Hour)); err != nil || len(drops) != 2 || drops[1].Door != "Members" || drops[1].Reserved != 1 || drops[1].Left != 2 {
+		t.Errorf("a door: %+v, %v", drops, err)
+	}
 	expect := func(when string, want ...int64) {
 		t.Helper()
 		slots, err := store.SlotsAhead(t.Context(), from, near.OpensAt.Add(time.Minute))

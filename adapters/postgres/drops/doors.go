@@ -95,6 +95,16 @@ func (s Templates) DoorTests(ctx context.Context, templateID int64) ([]door.Test
 	return list, pg.Translate(err)
 }
 
+// DoorRefusals implements [door.Counter].
+func (s Templates) DoorRefusals(ctx context.Context, templateID int64) ([]door.Refusal, error) {
+	rows, err := s.Pool.Query(ctx, `select door, code, claims from door_refusals where template_id = $1 order by door, claims desc, code`, templateID)
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[door.Refusal])
+	return list, pg.Translate(err)
+}
+
 // thawDoors lets the members of all doors be frozen anew, since the drop opens at another time. None of the doors is
 // open. Members that are being cut meanwhile hold the door's row.
 func thawDoors(ctx context.Context, tx pgx.Tx, templateID int64) error {

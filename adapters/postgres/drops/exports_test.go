@@ -20,6 +20,7 @@ import (
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
 	"dropbell/domain/export"
+	"dropbell/domain/user"
 )
 
 // exporting is a drop that is over, with three coupons, and a store of files.
@@ -171,6 +172,95 @@ func TestAnExportThatFailsIsMadeAnew(t *testing.T) {
 	}
 	if late, err := f.store.Oldest(t.Context()); err != nil || !late.IsZero() {
 		t.Errorf("no drop is due, and it is said to be so since %v, %v", late, err)
+	}
+}
+
+// spoilt is a store of files that refuses the files of one drop.
+type spoilt struct {
+	*exporttest.Memory
+	dir string
+}
+
+var errSpoilt = errors.New("a row that cannot be written")
+
+func (s spoilt) Write(ctx context.Context, key string, content io.Reader) error {
+	if strings.HasPrefix(key, s.dir) {
+		return errSpoilt
+	}
+	return s.Memory.Write(ctx, key, content)
+}
+
+// TestADropThatFailsHoldsUpNoOther: a drop whose export always fails is due later each time, by the database's clock, and
+// the drops behind it are exported in the same run. Its export counts as late since the night.
+func TestADropThatFailsHoldsUpNoOther(t *testing.T) {
+	f := newExporting(t)
+	other := f.Published(2 * time.Hour)
+	f.Exec(`update templates set state = 'closed', ended_at = now() where id = $1`, other.ID)
+	f.over()
+	f.Exec(`update exports set due_at = due_at - interval '1 hour' where template_id = $1`, f.drop)
+	since, err := f.store.Oldest(t.Context())
+	f.Must(err)
+	files := spoilt{&f.files, f.dir}
+	for _, minutes := range []int{10, 20, 40} {
+		if err := (&export.Exporter{Store: f.store, Files: files}).Run(t.Context()); !errors.Is(err, errSpoilt) {
+			t.Fatalf("the failure is told as %v", err)
+		}
+		if f.Number(`select count(*) from exports where template_id = $1 and due_at between now() + make_interval(mins => $2 - 1) and now() + make_interval(mins => $2)`, f.drop, minutes) != 1 {
+			t.Errorf("the drop is not due %d minutes after the failure", minutes)
+		}
+		if late, err := f.store.Oldest(t.Context()); err != nil || !late.Equal(since) {
+			t.Errorf("the export is late since %v, %v, and not since %v", late, err, since)
+		}
+		f.Exec(`update exports set due_at = now() where template_id = $1`, f.drop)
+	}
+	if f.files.Read(fmt.Sprintf("exports/%d/%d/manifest.json", other.ShopNumber, other.ID)) == nil {
+		t.Error("the drop behind the drop that fails is not exported")
+	}
+	// A worker that dies leaves the drop for later too.
+	dying, die := context.WithCancel(t.Context())
+	_, _ = f.store.Next(dying, func(export.Drop, []export.Table) (export.Manifest, error) {
+		die()
+		return export.Manifest{}, dying.Err()
+	})
+	if n := f.Number(`select count(*) from exports where template_id = $1 and failures = 4 and due_at > now() + interval '1 hour'`, f.drop); n != 1 {
+		t.Error("the drop is due at once after its worker died")
+	}
+	f.Exec(`update exports set due_at = now() where template_id = $1`, f.drop)
+	f.Must(f.run())
+	if n := f.Number(`select count(*) from exports where template_id = $1 and failures = 0 and late_since is null`, f.drop); n != 1 {
+		t.Error("the failures are not forgotten")
+	}
+}
+
+// everySecond says that every second user comes through the second door, and the others through the first.
+type everySecond struct{}
+
+func (everySecond) Judge(_ context.Context, _ int64, by user.ID) (int, error) {
+	return 1 + int(by)%2, nil
+}
+
+func (everySecond) Places(_ context.Context, _ int64, users []user.ID) ([]uint8, error) {
+	list := make([]uint8, len(users))
+	for i, id := range users {
+		list[i] = 1 + uint8(id)%2
+	}
+	return list, nil
+}
+
+// TestTheExportNamesDoors: the coupons of a drop with doors have the door of their owner.
+func TestTheExportNamesDoors(t *testing.T) {
+	f := newExporting(t)
+	f.store.Doors = everySecond{}
+	f.Exec(`insert into doors (template_id, place, name, who, lead_minutes, share, user_limit, texts) values ($1, 1, 'Members', 'list', 60, 0, 0, '{}'), ($1, 2, 'All', 'all', 0, 0, 0, '{}')`, f.drop)
+	f.Exec(`update templates set doors = 2 where id = $1`, f.drop)
+	f.over()
+	f.Must(f.run())
+	var doors []string
+	for _, line := range f.read(f.manifest(), "coupons") {
+		doors = append(doors, line[len(line)-1])
+	}
+	if strings.Join(doors, " ") != "2 1 2" {
+		t.Errorf("the doors are %v", doors)
 	}
 }
 

@@ -140,7 +140,7 @@ with asked as (
     on conflict (user_id, template_id) do update set at = excluded.at
 ), reduced as (
     -- with a push reminder goes the consent to its message
-    update reservations r set slots = r.slots & ~x.bits, updated_at = now(),
+    update reservations r set slots = r.slots & ~x.bits, standing = null, updated_at = now(),
         consents = nullif(r.consents & ~` + slotsOfSQL("x.bits", delivery.WebPush) + `::int, 0)::smallint
     from removable x
     where r.template_id = x.template_id and r.user_id = x.user_id and x.slots <> x.bits

@@ -129,7 +129,7 @@ with asked as (
     where a.bits & ~o.mask = 0
     order by a.template_id, a.user_id
     on conflict (template_id, user_id) do update
-        set slots = r.slots | excluded.slots, updated_at = now()
+        set slots = r.slots | excluded.slots, standing = null, updated_at = now()
         where r.slots & excluded.slots = 0
     returning r.template_id, r.user_id, r.slots, xmax = 0 as created
 ), announced as (

@@ -72,7 +72,7 @@ func ruleArgs(t template.Template) pgx.StrictNamedArgs {
 	args := pg.FieldArgs(template.Fields, t.Spec)
 	args["notify_channels"] = max(1, t.NotifyOver) // see pg.TemplateColumns
 	args["waitlist"] = cmp.Or(t.Waitlist, template.NoWaitlist)
-	args["refund_to"] = cmp.Or(t.RefundTo, template.RefundToUser)
+	args["refund_to"] = cmp.Or(t.RefundTo, template.RefundToHolder)
 	args["protection"] = cmp.Or(t.Protection, template.Unprotected)
 	args["max_per_order"] = cmp.Or(t.MaxPerOrder, 1)
 	args["refund_rule"] = cmp.Or(t.RefundRule, template.Keep)

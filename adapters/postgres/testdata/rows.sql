@@ -35,6 +35,11 @@ insert into drop_openings (template_id, user_id, slot, channel, opened_at) value
 insert into drop_opening_counts (template_id, channel, opened) values (1, 1, 1);
 insert into report_links (template_id, created_at, created_by, expires_at) values (1, '2026-12-03 09:00Z', 'staff:1 Ada', '2027-12-03 09:00Z');
 insert into drop_models (shop_number, name, content, saved_by) values (10, 'Evening drop', '{"name": "Moon cake night"}', 'staff:1 Ada');
+insert into series (shop_number, name, rule, starts_on, clock, skips, content) values (10, 'Evenings', 'FREQ=DAILY', '2026-12-01', 72000, '{2026-12-24}', '{"name": "Moon cake night"}');
+insert into series_drops (series_id, day, state, template_id, given, version, copied_at, reminded) values (1, '2026-12-01', 'kept', 1, '{"name": "Moon cake night"}', 1, '2026-11-29 08:00Z', 1), (1, '2026-12-02', 'planned', null, null, 0, null, 0);
+insert into series_reservations (series_id, user_id, slots) values (1, 1001, 1);
+insert into recipes (shop_number, form, settings, is_on, due_at) values (10, 'missed', '{"on": true, "after_minutes": 30}', true, '2026-12-01 13:00Z'), (10, 'calendar', '{}', false, '2026-12-01 13:00Z');
+insert into recipe_rounds (recipe_id, key, state, template_id, at, until, settings, users) values (1, 'drop:1', 'done', 1, '2026-12-01 12:30Z', '2026-12-02 12:00Z', '{}', 0), (65, 'day:2026-12-01', 'done', null, '2026-12-01 12:30Z', '2026-12-02 12:00Z', '{}', 0);
 insert into deleted_drafts (kind, id, shop_number, name, content, deleted_by) values ('template', 900, 10, 'Second thoughts', '{"id": 900}', 'staff:1 Ada');
 insert into live_channels (template_id, channel_id, told) values (1, 'c2hvcA==', '{"state": "open"}');
 
@@ -131,6 +136,7 @@ insert into coupon_orders (order_id, user_id, shop_number, currency, state, revi
     values ('A-7', 1002, 10, 'CNY', 'confirmed', 1, 500, '{1}', '{tea}', '{2}', '{5000}', '{1}', 2250);
 insert into coupon_use_lines (order_id, revision, coupon_id, line, amount) values ('A-7', 1, 1, '1', 500);
 insert into coupon_order_refunds (order_id, refund_id, pay_back, clawback, lines, quantities, coupons) values ('A-7', 'R-1', 2250, 0, '{1}', '{1}', '{}');
+insert into coupon_order_nets (template_id, order_id, refund_id, hour, orders, ordered, discount, shared) values (1, 'A-7', 'R-1', '2026-12-01 12:00Z', 0, 2500, 250, false);
 insert into budgets (scope, subject, currency, amount) values ('shop', 10, 'CNY', 100000000);
 insert into stock_counts (template_id, coupons, counted_to, seen_to, seen_xact) values (1, 4, 193, 193, '1');
 insert into removed_coupons (template_id, coupons, returned, counted, used, expired, revoked, discounted) values (900, 10, 1, 9, 5, 4, 1, 2500);
@@ -139,6 +145,7 @@ insert into notices (user_id, template_id, day, days, due_at, expires_at, status
 insert into notice_days (day, template_id, planned, sent) values ('2026-12-02', 1, 1, 1);
 insert into claim_signs (template_id, user_id, claim_id, at, network, agent, program, way, passed_at, opened_ms) values (1, 1002, 12, '2026-12-01 12:00Z', 7, 8, false, 1, '2026-12-01 11:55Z', 20000);
 insert into claim_refusals (template_id, code, claims) values (1, 'pass_required', 3);
+insert into door_refusals (template_id, door, code, claims) values (1, 1, 'sold_out', 3);
 insert into review_runs (template_id, shop_number, claims, found, left_out) values (1, 10, 1, 1, 0);
 insert into reviews (template_id, shop_number, rules, facts, coupons) values (1, 10, '{at_once}', '{"claims": 1}', 1), (1, 10, '{shared_phone}', '{"claims": 1}', 1);
 insert into review_coupons (review_id, coupon_id, user_id, appeal, appealed_at) values (65, 65, 1002, 'It was me.', '2026-12-01 13:00Z');
@@ -204,6 +211,8 @@ insert into inbox_history default values;
 -- housekeeping: removals has rows of the published drop, which its trigger wrote
 insert into housekeeping_steps (step, position, ran_at, ended_at, took_ms) values ('batches', 0, '2026-12-02 12:00Z', '2026-12-02 12:00Z', 3);
 insert into drop_archives (template_id, booked, reminded, opened, claimed, used, others, partial, growth) values (65, 2, 1, 1, 1, 0, 0, false, '[[1796040000, 2]]');
+insert into flight_checks (template_id, version, checked_at, red, findings) values (65, 1, '2026-11-20 10:00Z', 1, '[{"point":"links","level":"red","found":"a link answers with HTTP 404: https://shop.example/","do":"publish the page"}]');
+insert into rehearsals (id, template_id, shop_number, state, share_permille, asked_by, opens_at, ended_at, report) values (129, 65, 10, 'done', 100, 'staff:1 Ada', '2026-11-20 10:03Z', '2026-11-20 10:04Z', '{"users": 5, "bottleneck": "none"}');
 insert into exports (template_id, due_at, final, exported_at, rows, bytes) values (65, '2026-12-03 19:00Z', true, '2026-12-02 19:00Z', 5, 900);
 
 -- moves of shops: shop 900 has left

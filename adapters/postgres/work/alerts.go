@@ -32,7 +32,7 @@ func NewAlerts(db *pg.DB, box *seal.Box) Alerts {
 }
 
 // conditionsSQL returns the conditions that the database alone can tell: drops with late
-// reminders, drops and campaigns with dead letters, drops that are sold out, waitlists whose stock does not move, requests that wait
+// reminders, drops and campaigns with dead letters, drops that are sold out, drops with a red flight check, waitlists whose stock does not move, requests that wait
 // for consent, webhook endpoints that their failures disabled, and jobs that ended lately, each
 // with the member who began the job.
 const conditionsSQL = `
@@ -70,6 +70,10 @@ from campaign_requests r where r.state = 'asked' and r.ends_at > statement_times
 union all
 select 'endpoint', e.id::text, e.shop_number, 0, 0, coalesce(substring(e.url from '^[^:]+://([^/?#]+)'), ''), 0, e.disabled_reason, '/webhooks/' || e.id
 from hook_endpoints e where not e.enabled and e.disabled_reason in ('failing', 'gone') and e.disabled_at > statement_timestamp() - interval '2 days'
+union all
+select 'flight', t.id::text, t.shop_number, t.id, 0, t.name, f.red, '', '/templates/' || t.id || '/flight'
+from flight_checks f join templates t on t.id = f.template_id
+where f.red > 0 and t.state in ('published', 'paused') and t.opens_at > statement_timestamp()
 union all
 select 'job', j.id::text, j.shop_number, 0, substring(j.created_by from '^staff:([0-9]+)')::bigint, j.title, j.failed, j.state, '/jobs/' || j.id
 from jobs j where j.state in ('done', 'failed') and j.finished_at > statement_timestamp() - interval '15 minutes' and j.created_by ~ '^staff:[0-9]{1,18}( |$)'`

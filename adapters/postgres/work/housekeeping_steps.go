@@ -68,7 +68,11 @@ func steps(keep Retention) []step {
 		// As long as the log that says which of them used coupons.
 		removing("orders", keep.Operations, "orders", "(shop_number, order_id)", `orders where `+older("ordered_at")),
 		// With what their coupons took off each line, and their refunds.
-		removing("coupon_orders", keep.Operations, "coupon_orders", "order_id", `coupon_orders where `+older("created_at")),
+		{"coupon_orders", keep.Operations, `with old as materialized (select order_id, updated_at from coupon_orders where ` + older("created_at") + ` and ` + older("updated_at") + ` limit $2),
+			noted as (insert into removed_steps as r (until) select max(updated_at) from old having count(*) > 0
+				on conflict (only_row) do update set until = greatest(r.until, excluded.until)),
+			nets as (delete from coupon_order_nets where order_id in (select order_id from old))
+			delete from coupon_orders where order_id in (select order_id from old)`, `coupon_orders where ` + older("created_at") + ` and ` + older("updated_at")},
 		// By id, which grows with the time, so that no index on the instant is needed.
 		{"coupon_operations", keep.Operations, `with old as materialized (select id, at from (select id, at from coupon_operations order by id limit $2) o where o.at < now() - $1::interval),
 			noted as (insert into removed_steps as r (until) select max(at) from old having count(*) > 0

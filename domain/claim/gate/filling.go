@@ -92,19 +92,19 @@ func (k *Keeper) loadPage(ctx context.Context, plan Plan, shards []int, f *filli
 		return false, err
 	}
 	f.counts = next
-	list = slices.DeleteFunc(list, func(c UserCount) bool { return !plan.home(shards, c.UserID) })
+	list = slices.DeleteFunc(list, func(c UserCount) bool { return !plan.home(shards, c.UserID, c.Household) })
 	return next == 0, k.Shards.LoadUserCounts(ctx, id, plan.epochs(), list)
 }
 
 func (k *Keeper) loadRecords(ctx context.Context, plan Plan, shards []int, list []IdempotencyRecord) error {
-	list = slices.DeleteFunc(list, func(p IdempotencyRecord) bool { return !plan.home(shards, p.UserID) })
+	list = slices.DeleteFunc(list, func(p IdempotencyRecord) bool { return !plan.home(shards, p.UserID, p.Household) })
 	k.Writer.reportUsedCodes(ctx, codeKeysOf(list))
 	return k.Shards.LoadIdempotencyRecords(ctx, plan.Template.ID, plan.epochs(), list)
 }
 
 // home reports whether the user's home shard is one of these.
-func (p Plan) home(shards []int, by user.ID) bool {
-	return slices.Contains(shards, HomeShard(by, p.Shards))
+func (p Plan) home(shards []int, by user.ID, household int64) bool {
+	return slices.Contains(shards, HomeShard(by, household, p.Shards))
 }
 
 // open lets shards decide claims.

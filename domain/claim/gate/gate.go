@@ -46,9 +46,16 @@ func Divider(shards int) func(stock int64, machines int) int {
 }
 
 // HomeShard returns the shard that decides a user's claims. The user's count and
-// idempotency records are kept with that shard, so it never changes.
-func HomeShard(by user.ID, shards int) int {
-	return int(mixed(uint64(by)) % uint64(shards))
+// idempotency records are kept with that shard, so it never changes. In a drop with a
+// household limit all users of a household have one home shard; household is 0 for
+// users of none and in other drops. A user whose household changes gets another home
+// shard, which does not know the user's claims; the writer refuses what is too much then.
+func HomeShard(by user.ID, household int64, shards int) int {
+	key := uint64(by)
+	if household != 0 {
+		key = uint64(household)
+	}
+	return int(mixed(key) % uint64(shards))
 }
 
 // mixed is splitmix64: numbers that follow each other end up far apart.

@@ -53,8 +53,8 @@ func TestHomesAreSpreadAndStay(t *testing.T) {
 	const shards, users = 8, 80_000
 	var at [shards]int
 	for id := range user.ID(users) {
-		home := gate.HomeShard(id+1, shards)
-		if home != gate.HomeShard(id+1, shards) {
+		home := gate.HomeShard(id+1, 0, shards)
+		if home != gate.HomeShard(id+1, 0, shards) {
 			t.Fatal("a user has moved")
 		}
 		at[home]++
@@ -64,9 +64,12 @@ func TestHomesAreSpreadAndStay(t *testing.T) {
 			t.Errorf("shard %d has %d of %d users", shard, n, users)
 		}
 	}
+	if gate.HomeShard(1, 77, shards) != gate.HomeShard(2, 77, shards) {
+		t.Error("users of one household have two home shards")
+	}
 	// Records kept with a shard must be found again by every later version.
 	for id, want := range map[user.ID]int{1: 1, 2: 6, 1000: 0, 1<<63 - 1: 7} {
-		if got := gate.HomeShard(id, shards); got != want {
+		if got := gate.HomeShard(id, 0, shards); got != want {
 			t.Errorf("user %d is at home at shard %d, was at %d", id, got, want)
 		}
 	}

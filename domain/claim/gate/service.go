@@ -32,6 +32,10 @@ var errSlowClocks = fault.Distinct(fault.New(fault.Unavailable, "overloaded", "t
 type UserCount struct {
 	UserID user.ID
 	Count  int // coupons issued
+	// Household is the household for which the user's coupons count, 0 = none. HouseholdCount has the coupons of
+	// all its users. An entry without UserID is about a household alone.
+	Household      int64
+	HouseholdCount int
 }
 
 // An IdempotencyRecord is a decided request; a repetition with the same key gets
@@ -41,6 +45,8 @@ type IdempotencyRecord struct {
 	Origin claim.Origin
 	Key    string
 	Claim  claim.ID
+	// Household is that of the user, 0 = none.
+	Household int64
 }
 
 // Store is where plans are kept.

@@ -15,6 +15,8 @@ type Terms struct {
 	OpensAt      time.Time
 	ClosesAt     time.Time
 	PerUserLimit int
+	// HouseholdLimit is how many coupons the users of one household may have, 0 = no limit.
+	HouseholdLimit int
 	// GoneAt is the instant from which a coupon given away could no longer be used;
 	// zero = the instant depends on when the coupon is given.
 	GoneAt time.Time
@@ -25,7 +27,7 @@ type Terms struct {
 
 // TermsOf returns the terms of a template.
 func TermsOf(t template.Template) Terms {
-	terms := Terms{Version: t.Version, Status: t.Stored, Obtain: t.Obtain, OpensAt: t.OpensAt, ClosesAt: t.ClosesAt, PerUserLimit: t.PerUserLimit,
+	terms := Terms{Version: t.Version, Status: t.Stored, Obtain: t.Obtain, OpensAt: t.OpensAt, ClosesAt: t.ClosesAt, PerUserLimit: t.PerUserLimit, HouseholdLimit: t.HouseholdLimit,
 		Over: t.ClosedEarly()}
 	if t.ValidUntil != nil {
 		terms.GoneAt = *t.ValidUntil

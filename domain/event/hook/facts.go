@@ -72,35 +72,34 @@ func OfDraw(e event.Draw) Event {
 }
 
 // OfEntries returns the events of entries, in parts of at most [MaxItems].
-func OfEntries(e event.EntryList) (list []Event) {
+func OfEntries(e event.EntryList) []Event {
 	t := EntryLost
 	if e.Won {
 		t = EntryWon
 	}
-	for part := range slices.Chunk(e.Items, MaxItems) {
-		items := make([]EntryItem, len(part))
-		for i, x := range part {
-			items[i] = EntryItem(x)
-		}
-		list = append(list, Event{Type: t, Subject: Drop(e.TemplateID), TemplateID: e.TemplateID, Sequence: e.Sequence, At: e.At, Items: len(part),
-			Data: EntriesData{e.TemplateID, items}})
-	}
-	return list
+	return ofUsers(Event{Type: t, TemplateID: e.TemplateID, Sequence: e.Sequence, At: e.At}, e.Items, func(x event.ListedEntry) EntryItem { return EntryItem(x) },
+		func(items []EntryItem) any { return EntriesData{e.TemplateID, items} })
 }
 
 // OfWaiters returns the events of users of a waitlist, in parts of at most [MaxItems].
-func OfWaiters(e event.WaiterList) (list []Event) {
+func OfWaiters(e event.WaiterList) []Event {
 	t := WaitlistLapsed
 	if e.Filled {
 		t = WaitlistFilled
 	}
-	for part := range slices.Chunk(e.Items, MaxItems) {
-		items := make([]WaiterItem, len(part))
+	return ofUsers(Event{Type: t, TemplateID: e.TemplateID, Sequence: e.Sequence, At: e.At}, e.Items, func(x event.ListedWaiter) WaiterItem { return WaiterItem(x) },
+		func(items []WaiterItem) any { return WaitersData{e.TemplateID, items} })
+}
+
+// ofUsers returns e for each part of the items.
+func ofUsers[From, To any](e Event, all []From, item func(From) To, data func([]To) any) (list []Event) {
+	for part := range slices.Chunk(all, MaxItems) {
+		items := make([]To, len(part))
 		for i, x := range part {
-			items[i] = WaiterItem(x)
+			items[i] = item(x)
 		}
-		list = append(list, Event{Type: t, Subject: Drop(e.TemplateID), TemplateID: e.TemplateID, Sequence: e.Sequence, At: e.At, Items: len(part),
-			Data: WaitersData{e.TemplateID, items}})
+		e.Subject, e.Items, e.Data = Drop(e.TemplateID), len(part), data(items)
+		list = append(list, e)
 	}
 	return list
 }

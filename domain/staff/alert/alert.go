@@ -26,6 +26,8 @@ const (
 	Endpoint    Kind = "endpoint" // a webhook endpoint was disabled by its failures
 	Budget      Kind = "budget"   // 80 % of a budget is used, or all of it
 	Waitlist    Kind = "waitlist" // stock is kept for users who wait, and does not move
+	Flight      Kind = "flight"   // the flight check of a drop that opens soon has red points
+	Series      Kind = "series"   // a drop of a series could not be created, changed or published
 	Test        Kind = "test"     // asked for by a member, to one destination
 )
 
@@ -48,7 +50,7 @@ const DetailDropBudget = "drop_budget"
 
 // Kinds returns the kinds that staff choose from.
 func Kinds() []Kind {
-	return []Kind{Channel, Late, DeadLetters, Balance, SoldOut, Approval, Job, Endpoint, Budget, Waitlist}
+	return []Kind{Channel, Late, DeadLetters, Balance, SoldOut, Approval, Job, Endpoint, Budget, Waitlist, Flight, Series}
 }
 
 // A Condition is something that needs attention for as long as it lasts.
@@ -143,6 +145,10 @@ func (a Alert) Text(tag string) string {
 	case Waitlist:
 		text = pick(fmt.Sprintf("“%s”: %s kept for waiting customers for more than a minute. Check that a worker with the role house runs.", a.Name, many(a.Count, "coupon")),
 			fmt.Sprintf("「%s」：%s 张为候补保留的优惠券超过一分钟未发放，请检查 house 角色的 worker 是否运行。", a.Name, grouped(a.Count)))
+	case Flight:
+		text = pick(fmt.Sprintf("“%s”: the flight check has %s. Look at what to do before the opening.", a.Name, many(a.Count, "red point")), fmt.Sprintf("「%s」：起飞检查有 %s 项红色，请在抢券开始前处理。", a.Name, grouped(a.Count)))
+	case Series:
+		text = pick(fmt.Sprintf("Series “%s”: the drop of %s needs you; its page says why.", a.Name, a.Detail), fmt.Sprintf("系列「%s」：%s 的抢券活动需要处理，原因见其页面。", a.Name, a.Detail))
 	case Test:
 		text = pick("This is a test: notifications of Dropbell arrive here.", "这是一条测试消息：Dropbell 的通知会发到这里。")
 	}

@@ -68,7 +68,7 @@ func (w *Watcher) Look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	looked := []Kind{DeadLetters, Late, SoldOut, Approval, Job, Endpoint}
+	looked := []Kind{DeadLetters, Late, SoldOut, Approval, Job, Endpoint, Flight}
 	var failed []error
 	for _, watch := range w.Watches {
 		more, err := watch.Look(ctx)

@@ -113,9 +113,10 @@ func (f facts) Known(context.Context, claim.Request) (claim.Claim, error) {
 func (f facts) Decided(context.Context, user.ID, claim.ID) (claim.Claim, error) {
 	return claim.Claim{}, claim.ErrNotFound
 }
-func (f facts) Held(context.Context, int64, []user.ID) ([]gate.UserCount, []gate.IdempotencyRecord, error) {
+func (f facts) Held(context.Context, int64, []user.ID, []int64) ([]gate.UserCount, []gate.IdempotencyRecord, error) {
 	return nil, nil, nil
 }
+func (f facts) Household(context.Context, int64, user.ID) (int64, error) { return 0, nil }
 func (f facts) Ready(context.Context, int64) (time.Duration, error) { return 0, nil }
 func (f facts) Template(context.Context, int64) (template.Template, error) {
 	return template.Template{Stored: template.Published}, nil

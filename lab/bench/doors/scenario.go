@@ -117,7 +117,7 @@ func (b *bench) fill(ctx context.Context, id int64, members, among int) error {
 		}
 		all.Or(set)
 		if _, err := b.SQL.Exec(ctx, `insert into doors (template_id, place, name, who, lead_minutes, share, user_limit, texts, cut_to, members, cut_at, frozen_at)
-			values ($1, $2, 'Door ' || $2::text, 'list', 0, 0, 0, '{}', 9223372036854775807, $3, now(), now())`, id, place, members); err != nil {
+			values ($1, $2::int, 'Door ' || $2::int, 'list', 0, 0, 0, '{}', 9223372036854775807, $3, now(), now())`, id, place, members); err != nil {
 			return err
 		}
 		for chunk := range uint64(among)>>16 + 1 {

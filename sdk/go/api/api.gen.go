@@ -1391,6 +1391,84 @@ func (e DropWaitlist) Valid() bool {
 	}
 }
 
+// Defines values for FlightLevel.
+const (
+	FlightLevelAmber FlightLevel = "amber"
+	FlightLevelGreen FlightLevel = "green"
+	FlightLevelRed   FlightLevel = "red"
+)
+
+// Valid indicates whether the value is a known member of the FlightLevel enum.
+func (e FlightLevel) Valid() bool {
+	switch e {
+	case FlightLevelAmber:
+		return true
+	case FlightLevelGreen:
+		return true
+	case FlightLevelRed:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for FlightFindingLevel.
+const (
+	FlightFindingLevelAmber FlightFindingLevel = "amber"
+	FlightFindingLevelGreen FlightFindingLevel = "green"
+	FlightFindingLevelRed   FlightFindingLevel = "red"
+)
+
+// Valid indicates whether the value is a known member of the FlightFindingLevel enum.
+func (e FlightFindingLevel) Valid() bool {
+	switch e {
+	case FlightFindingLevelAmber:
+		return true
+	case FlightFindingLevelGreen:
+		return true
+	case FlightFindingLevelRed:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for FlightFindingPoint.
+const (
+	FlightFindingPointBudget     FlightFindingPoint = "budget"
+	FlightFindingPointCapacity   FlightFindingPoint = "capacity"
+	FlightFindingPointDoors      FlightFindingPoint = "doors"
+	FlightFindingPointLinks      FlightFindingPoint = "links"
+	FlightFindingPointNeighbours FlightFindingPoint = "neighbours"
+	FlightFindingPointProviders  FlightFindingPoint = "providers"
+	FlightFindingPointTexts      FlightFindingPoint = "texts"
+	FlightFindingPointUsers      FlightFindingPoint = "users"
+)
+
+// Valid indicates whether the value is a known member of the FlightFindingPoint enum.
+func (e FlightFindingPoint) Valid() bool {
+	switch e {
+	case FlightFindingPointBudget:
+		return true
+	case FlightFindingPointCapacity:
+		return true
+	case FlightFindingPointDoors:
+		return true
+	case FlightFindingPointLinks:
+		return true
+	case FlightFindingPointNeighbours:
+		return true
+	case FlightFindingPointProviders:
+		return true
+	case FlightFindingPointTexts:
+		return true
+	case FlightFindingPointUsers:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ForecastChannelRateSource.
 const (
 	Assumed    ForecastChannelRateSource = "assumed"
@@ -1595,6 +1673,81 @@ func (e OwnedCouponState) Valid() bool {
 	case OwnedCouponStateUnused:
 		return true
 	case OwnedCouponStateUsed:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RehearsalState.
+const (
+	RehearsalStateAsked   RehearsalState = "asked"
+	RehearsalStateDone    RehearsalState = "done"
+	RehearsalStateFailed  RehearsalState = "failed"
+	RehearsalStateRunning RehearsalState = "running"
+)
+
+// Valid indicates whether the value is a known member of the RehearsalState enum.
+func (e RehearsalState) Valid() bool {
+	switch e {
+	case RehearsalStateAsked:
+		return true
+	case RehearsalStateDone:
+		return true
+	case RehearsalStateFailed:
+		return true
+	case RehearsalStateRunning:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RehearsalStep.
+const (
+	RehearsalStepCounting  RehearsalStep = "counting"
+	RehearsalStepPreparing RehearsalStep = "preparing"
+	RehearsalStepReminding RehearsalStep = "reminding"
+	RehearsalStepRushing   RehearsalStep = "rushing"
+	RehearsalStepWaiting   RehearsalStep = "waiting"
+)
+
+// Valid indicates whether the value is a known member of the RehearsalStep enum.
+func (e RehearsalStep) Valid() bool {
+	switch e {
+	case RehearsalStepCounting:
+		return true
+	case RehearsalStepPreparing:
+		return true
+	case RehearsalStepReminding:
+		return true
+	case RehearsalStepRushing:
+		return true
+	case RehearsalStepWaiting:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RehearsalReportBottleneck.
+const (
+	RehearsalReportBottleneckClaims    RehearsalReportBottleneck = "claims"
+	RehearsalReportBottleneckNone      RehearsalReportBottleneck = "none"
+	RehearsalReportBottleneckProviders RehearsalReportBottleneck = "providers"
+	RehearsalReportBottleneckReminders RehearsalReportBottleneck = "reminders"
+)
+
+// Valid indicates whether the value is a known member of the RehearsalReportBottleneck enum.
+func (e RehearsalReportBottleneck) Valid() bool {
+	switch e {
+	case RehearsalReportBottleneckClaims:
+		return true
+	case RehearsalReportBottleneckNone:
+		return true
+	case RehearsalReportBottleneckProviders:
+		return true
+	case RehearsalReportBottleneckReminders:
 		return true
 	default:
 		return false
@@ -1843,6 +1996,7 @@ const (
 	StepKindEntered         StepKind = "entered"
 	StepKindExpected        StepKind = "expected"
 	StepKindFired           StepKind = "fired"
+	StepKindHousehold       StepKind = "household"
 	StepKindLapsed          StepKind = "lapsed"
 	StepKindLeftWaitlist    StepKind = "left_waitlist"
 	StepKindNoDoor          StepKind = "no_door"
@@ -1906,6 +2060,8 @@ func (e StepKind) Valid() bool {
 	case StepKindExpected:
 		return true
 	case StepKindFired:
+		return true
+	case StepKindHousehold:
 		return true
 	case StepKindLapsed:
 		return true
@@ -2206,16 +2362,16 @@ func (e TemplateRefundRule) Valid() bool {
 
 // Defines values for TemplateRefundTo.
 const (
-	TemplateRefundToStock TemplateRefundTo = "stock"
-	TemplateRefundToUser  TemplateRefundTo = "user"
+	TemplateRefundToHolder TemplateRefundTo = "holder"
+	TemplateRefundToStock  TemplateRefundTo = "stock"
 )
 
 // Valid indicates whether the value is a known member of the TemplateRefundTo enum.
 func (e TemplateRefundTo) Valid() bool {
 	switch e {
-	case TemplateRefundToStock:
+	case TemplateRefundToHolder:
 		return true
-	case TemplateRefundToUser:
+	case TemplateRefundToStock:
 		return true
 	default:
 		return false
@@ -2437,16 +2593,16 @@ func (e TemplatePatchRefundRule) Valid() bool {
 
 // Defines values for TemplatePatchRefundTo.
 const (
-	TemplatePatchRefundToStock TemplatePatchRefundTo = "stock"
-	TemplatePatchRefundToUser  TemplatePatchRefundTo = "user"
+	TemplatePatchRefundToHolder TemplatePatchRefundTo = "holder"
+	TemplatePatchRefundToStock  TemplatePatchRefundTo = "stock"
 )
 
 // Valid indicates whether the value is a known member of the TemplatePatchRefundTo enum.
 func (e TemplatePatchRefundTo) Valid() bool {
 	switch e {
-	case TemplatePatchRefundToStock:
+	case TemplatePatchRefundToHolder:
 		return true
-	case TemplatePatchRefundToUser:
+	case TemplatePatchRefundToStock:
 		return true
 	default:
 		return false
@@ -2635,16 +2791,16 @@ func (e TemplateWishRefundRule) Valid() bool {
 
 // Defines values for TemplateWishRefundTo.
 const (
-	TemplateWishRefundToStock TemplateWishRefundTo = "stock"
-	TemplateWishRefundToUser  TemplateWishRefundTo = "user"
+	TemplateWishRefundToHolder TemplateWishRefundTo = "holder"
+	TemplateWishRefundToStock  TemplateWishRefundTo = "stock"
 )
 
 // Valid indicates whether the value is a known member of the TemplateWishRefundTo enum.
 func (e TemplateWishRefundTo) Valid() bool {
 	switch e {
-	case TemplateWishRefundToStock:
+	case TemplateWishRefundToHolder:
 		return true
-	case TemplateWishRefundToUser:
+	case TemplateWishRefundToStock:
 		return true
 	default:
 		return false
@@ -5316,6 +5472,9 @@ type Door struct {
 	// OpensAt Examples: 2027-01-01T11:00:00Z
 	OpensAt time.Time `json:"opens_at"`
 
+	// Refused Refused claims of its users, the most frequent refusal first. A refused claim that is repeated counts again.
+	Refused []DoorRefusal `json:"refused"`
+
 	// SegmentId The segment or list.
 	//
 	// Examples: 3
@@ -5357,8 +5516,22 @@ type DoorWho string
 
 // DoorPlan defines model for DoorPlan.
 type DoorPlan struct {
-	Doors []Door     `json:"doors"`
-	Tests []DoorTest `json:"tests"`
+	Doors []Door `json:"doors"`
+
+	// Refused Refused claims of users without a door, or whose door was not known.
+	Refused []DoorRefusal `json:"refused"`
+	Tests   []DoorTest    `json:"tests"`
+}
+
+// DoorRefusal defines model for DoorRefusal.
+type DoorRefusal struct {
+	// Claims Examples: 1204
+	Claims int64 `json:"claims"`
+
+	// Code The code of the refusal.
+	//
+	// Examples: sold_out
+	Code string `json:"code"`
 }
 
 // DoorSize defines model for DoorSize.
@@ -5817,6 +5990,11 @@ type Drop struct {
 	// Examples: true
 	Doors *bool `json:"doors,omitempty"`
 
+	// HouseholdLimit How many coupons the users of one household can get together; absent = no limit.
+	//
+	// Examples: 2
+	HouseholdLimit *int64 `json:"household_limit,omitempty"`
+
 	// Id Examples: 1
 	Id string `json:"id"`
 
@@ -6031,15 +6209,20 @@ type EstimateWish struct {
 
 // Fairness defines model for Fairness.
 type Fairness struct {
-	// Entries Claims that got a coupon.
+	// Entries Entries of the draw; of a drop without one the claims that got a coupon.
 	//
 	// Examples: 20000
 	Entries *int64 `json:"entries,omitempty"`
 
+	// Filled Users of the waitlist who got a coupon.
+	//
+	// Examples: 120
+	Filled *int64 `json:"filled,omitempty"`
+
 	// Over False until the drop is over or sold out; the figures are absent before.
 	Over bool `json:"over"`
 
-	// Refused Claims that did not: without a pass, too late, or beyond the limit per user.
+	// Refused Claims that did not get one, such as without a pass, too late, or beyond the limit per user; counted for drops that are protected or have doors.
 	//
 	// Examples: 84000
 	Refused *int64 `json:"refused,omitempty"`
@@ -6068,6 +6251,79 @@ type Fairness struct {
 	//
 	// Examples: 12000
 	WithoutPass *int64 `json:"without_pass,omitempty"`
+}
+
+// Flight defines model for Flight.
+type Flight struct {
+	CheckedAt time.Time       `json:"checked_at"`
+	Findings  []FlightFinding `json:"findings"`
+
+	// Level The most serious level of the findings.
+	Level FlightLevel `json:"level"`
+
+	// TemplateId Examples: 1
+	TemplateId string `json:"template_id"`
+
+	// Waves One for each slot and channel with reserved reminders.
+	Waves []FlightWave `json:"waves"`
+}
+
+// FlightLevel The most serious level of the findings.
+type FlightLevel string
+
+// FlightFinding defines model for FlightFinding.
+type FlightFinding struct {
+	// Do What to do about it; absent if the level is green.
+	//
+	// Examples: raise the provider's quota
+	Do *string `json:"do,omitempty"`
+
+	// Found Examples: messages by e-mail: 4000, the longest wave takes 17 s at 240 a second
+	Found string `json:"found"`
+
+	// Level red endangers the evening: publishing then needs a reason.
+	Level FlightFindingLevel `json:"level"`
+	Point FlightFindingPoint `json:"point"`
+}
+
+// FlightFindingLevel red endangers the evening: publishing then needs a reason.
+type FlightFindingLevel string
+
+// FlightFindingPoint defines model for FlightFinding.Point.
+type FlightFindingPoint string
+
+// FlightWave defines model for FlightWave.
+type FlightWave struct {
+	// Booked Examples: 4000
+	Booked int64 `json:"booked"`
+
+	// Channel Examples: email
+	Channel  string    `json:"channel"`
+	DueAt    time.Time `json:"due_at"`
+	FinishAt time.Time `json:"finish_at"`
+
+	// HeldOut Of users who are held out.
+	//
+	// Examples: 400
+	HeldOut int64 `json:"held_out"`
+
+	// Messages Reminders that will be sent, as estimated from a sample.
+	//
+	// Examples: 3500
+	Messages int64 `json:"messages"`
+
+	// Minutes Examples: 10
+	Minutes int64 `json:"minutes"`
+
+	// Missed Messages that would not be sent before the opening.
+	//
+	// Examples: 0
+	Missed int64 `json:"missed"`
+
+	// NoContact Of users without a contact, or who have opted out.
+	//
+	// Examples: 100
+	NoContact int64 `json:"no_contact"`
 }
 
 // Forecast defines model for Forecast.
@@ -7191,6 +7447,140 @@ type RefundLine struct {
 	Quantity int64 `json:"quantity"`
 }
 
+// Rehearsal defines model for Rehearsal.
+type Rehearsal struct {
+	AskedAt time.Time  `json:"asked_at"`
+	EndedAt *time.Time `json:"ended_at,omitempty"`
+
+	// EveningWaveMs How long the longest wave of the evening itself took; 0 before it.
+	//
+	// Examples: 66000
+	EveningWaveMs int64 `json:"evening_wave_ms"`
+
+	// Failed Why it did not end.
+	//
+	// Examples: the worker was stopped
+	Failed *string `json:"failed,omitempty"`
+
+	// Id Of the copy of the drop, which keys that begin with dbk_test_ reach as a template.
+	//
+	// Examples: 129
+	Id string `json:"id"`
+
+	// OpensAt When the copy opens; absent until it is made.
+	OpensAt *time.Time `json:"opens_at,omitempty"`
+
+	// Removed Whether the copy is gone, a day after its end or at once if it failed.
+	Removed bool `json:"removed"`
+
+	// Report Absent unless it is done.
+	Report *RehearsalReport `json:"report,omitempty"`
+	State  RehearsalState   `json:"state"`
+
+	// Step What it is doing; absent unless it runs.
+	Step *RehearsalStep `json:"step,omitempty"`
+
+	// TemplateId Examples: 1
+	TemplateId string `json:"template_id"`
+}
+
+// RehearsalState defines model for Rehearsal.State.
+type RehearsalState string
+
+// RehearsalStep What it is doing; absent unless it runs.
+type RehearsalStep string
+
+// RehearsalList defines model for RehearsalList.
+type RehearsalList struct {
+	// Rehearsals The newest first, at most 20.
+	Rehearsals []Rehearsal `json:"rehearsals"`
+}
+
+// RehearsalReport defines model for RehearsalReport.
+type RehearsalReport struct {
+	// Bottleneck What would give way first.
+	Bottleneck RehearsalReportBottleneck `json:"bottleneck"`
+
+	// ClaimP50Ms Examples: 4
+	ClaimP50Ms int64 `json:"claim_p50_ms"`
+
+	// ClaimP99Ms Examples: 60
+	ClaimP99Ms int64 `json:"claim_p99_ms"`
+
+	// Claims Examples: 5000
+	Claims int64 `json:"claims"`
+
+	// ClaimsPerSecond In the busiest second.
+	//
+	// Examples: 1200
+	ClaimsPerSecond int64 `json:"claims_per_second"`
+
+	// Dead Refused as often as providers refuse.
+	//
+	// Examples: 100
+	Dead int64 `json:"dead"`
+
+	// Difference Reminders and coupons unaccounted for; must be 0.
+	//
+	// Examples: 0
+	Difference int64 `json:"difference"`
+
+	// Expired Examples: 0
+	Expired int64 `json:"expired"`
+
+	// ForecastWaveMs What the forecast says about it.
+	//
+	// Examples: 61000
+	ForecastWaveMs int64 `json:"forecast_wave_ms"`
+
+	// Issued Examples: 100
+	Issued int64 `json:"issued"`
+
+	// LateP50Ms Examples: 150
+	LateP50Ms int64 `json:"late_p50_ms"`
+
+	// LateP99Ms Examples: 900
+	LateP99Ms int64 `json:"late_p99_ms"`
+
+	// Oversold Coupons beyond the stock; must be 0.
+	//
+	// Examples: 0
+	Oversold int64 `json:"oversold"`
+
+	// Reminders Examples: 60000
+	Reminders int64 `json:"reminders"`
+
+	// Sent Examples: 59000
+	Sent int64 `json:"sent"`
+
+	// SharePermille How many thousandths of those who reserved.
+	//
+	// Examples: 100
+	SharePermille int64 `json:"share_permille"`
+
+	// Skipped Examples: 900
+	Skipped int64 `json:"skipped"`
+
+	// Stock Examples: 100
+	Stock int64 `json:"stock"`
+
+	// Unanswered Examples: 0
+	Unanswered int64 `json:"unanswered"`
+
+	// Users Users who were copied.
+	//
+	// Examples: 5000
+	Users int64 `json:"users"`
+
+	// WaveMs How long the longest wave of reminders takes with all users, from the share.
+	//
+	// Examples: 64000
+	WaveMs int64 `json:"wave_ms"`
+}
+
+// RehearsalReportBottleneck What would give way first.
+type RehearsalReportBottleneck string
+
 // ReminderState defines model for ReminderState.
 type ReminderState struct {
 	// Channel Examples: app
@@ -7644,7 +8034,7 @@ type Step struct {
 	// From The opening before a move.
 	From *time.Time `json:"from,omitempty"`
 
-	// Kind door is the opening of the user's door, with its name as reason; a user with no_door belongs to none. entered, struck and drawn are steps of an entry in a draw; waiting has as reason roughly how many users are before one who still waits (under_10, under_100, under_1000, more); drawn has the reason won or lost, and score / cutoff as detail; entered has the door as reason and the weight as detail.
+	// Kind door is the opening of the user's door, with its name as reason; a user with no_door belongs to none; household: other users of the household have coupons, as many as the reason says, such as 2/2. entered, struck and drawn are steps of an entry in a draw; waiting has as reason roughly how many users are before one who still waits (under_10, under_100, under_1000, more); drawn has the reason won or lost, and score / cutoff as detail; entered has the door as reason and the weight as detail.
 	Kind StepKind `json:"kind"`
 
 	// Message The kind of message; notice: before a coupon expires; waitlist: of a coupon that the waitlist gave; offer: of a coupon that it offers; won and lost: of the result of a draw.
@@ -7674,7 +8064,7 @@ type Step struct {
 	To *time.Time `json:"to,omitempty"`
 }
 
-// StepKind door is the opening of the user's door, with its name as reason; a user with no_door belongs to none. entered, struck and drawn are steps of an entry in a draw; waiting has as reason roughly how many users are before one who still waits (under_10, under_100, under_1000, more); drawn has the reason won or lost, and score / cutoff as detail; entered has the door as reason and the weight as detail.
+// StepKind door is the opening of the user's door, with its name as reason; a user with no_door belongs to none; household: other users of the household have coupons, as many as the reason says, such as 2/2. entered, struck and drawn are steps of an entry in a draw; waiting has as reason roughly how many users are before one who still waits (under_10, under_100, under_1000, more); drawn has the reason won or lost, and score / cutoff as detail; entered has the door as reason and the weight as detail.
 type StepKind string
 
 // StepMessage The kind of message; notice: before a coupon expires; waitlist: of a coupon that the waitlist gave; offer: of a coupon that it offers; won and lost: of the result of a draw.
@@ -7941,6 +8331,9 @@ type Template struct {
 	// Examples: 10
 	HoldOutPercent *int64 `json:"hold_out_percent,omitempty"`
 
+	// HouseholdLimit Examples: 0
+	HouseholdLimit *int64 `json:"household_limit,omitempty"`
+
 	// Id Examples: 1
 	Id string `json:"id"`
 
@@ -8004,9 +8397,9 @@ type Template struct {
 	// Examples: keep
 	RefundRule *TemplateRefundRule `json:"refund_rule,omitempty"`
 
-	// RefundTo Who has a coupon after its order was refunded: its user, or the stock. user if left out.
+	// RefundTo Who has a coupon after its order was refunded: its holder, or the stock. holder if left out.
 	//
-	// Examples: user
+	// Examples: holder
 	RefundTo *TemplateRefundTo `json:"refund_to,omitempty"`
 
 	// ShopName Examples: Shop 10
@@ -8094,9 +8487,9 @@ type TemplateProtection string
 // Examples: keep
 type TemplateRefundRule string
 
-// TemplateRefundTo Who has a coupon after its order was refunded: its user, or the stock. user if left out.
+// TemplateRefundTo Who has a coupon after its order was refunded: its holder, or the stock. holder if left out.
 //
-// Examples: user
+// Examples: holder
 type TemplateRefundTo string
 
 // TemplateState Examples: draft
@@ -8129,6 +8522,7 @@ type TemplatePatch struct {
 	DrawSource     *TemplatePatchDrawSource `json:"draw_source,omitempty"`
 	EntryMinutes   *int64                   `json:"entry_minutes,omitempty"`
 	HoldOutPercent *int64                   `json:"hold_out_percent,omitempty"`
+	HouseholdLimit *int64                   `json:"household_limit,omitempty"`
 	Kind           *TemplatePatchKind       `json:"kind,omitempty"`
 	MaxOff         *int64                   `json:"max_off,omitempty"`
 	MaxPerOrder    *int64                   `json:"max_per_order,omitempty"`
@@ -8259,6 +8653,11 @@ type TemplateWish struct {
 	// Examples: 10
 	HoldOutPercent *int64 `json:"hold_out_percent,omitempty"`
 
+	// HouseholdLimit How many of them the users of one household can get together; 0 = no limit. Fixed once the drop is published.
+	//
+	// Examples: 0
+	HouseholdLimit *int64 `json:"household_limit,omitempty"`
+
 	// Kind Examples: amount_off
 	Kind TemplateWishKind `json:"kind"`
 
@@ -8326,9 +8725,9 @@ type TemplateWish struct {
 	// Examples: keep
 	RefundRule *TemplateWishRefundRule `json:"refund_rule,omitempty"`
 
-	// RefundTo Who has a coupon after its order was refunded: its user, or the stock. user if left out.
+	// RefundTo Who has a coupon after its order was refunded: its holder, or the stock. holder if left out.
 	//
-	// Examples: user
+	// Examples: holder
 	RefundTo *TemplateWishRefundTo `json:"refund_to,omitempty"`
 
 	// ShopNumber Examples: 10
@@ -8403,9 +8802,9 @@ type TemplateWishProtection string
 // Examples: keep
 type TemplateWishRefundRule string
 
-// TemplateWishRefundTo Who has a coupon after its order was refunded: its user, or the stock. user if left out.
+// TemplateWishRefundTo Who has a coupon after its order was refunded: its holder, or the stock. holder if left out.
 //
-// Examples: user
+// Examples: holder
 type TemplateWishRefundTo string
 
 // TemplateWishTarget The purchases that the coupon is valid for. shop if left out.
@@ -8559,7 +8958,7 @@ type Wait struct {
 	// Examples: 1
 	Lapses *int64 `json:"lapses,omitempty"`
 
-	// Reason Why the user was skipped: limit_reached, taken_back (a coupon of the drop was taken from the user), struck (the user's entry of the draw was), user_erased, or ended.
+	// Reason Why the user was skipped: limit_reached, household_limit, taken_back (a coupon of the drop was taken from the user), struck (the user's entry of the draw was), user_erased, or ended.
 	//
 	// Examples: ended
 	Reason *string `json:"reason,omitempty"`
@@ -9375,6 +9774,12 @@ type PublishTemplateParams struct {
 
 	// IfMatch If given: the version the decision is based on.
 	IfMatch *string `json:"If-Match,omitempty"`
+}
+
+// RehearseTemplateParams defines parameters for RehearseTemplate.
+type RehearseTemplateParams struct {
+	// IdempotencyKey Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true.
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
 // ResumeTemplateParams defines parameters for ResumeTemplate.
@@ -11588,6 +11993,13 @@ type ClientInterface interface {
 	// Corresponds with PUT /admin/templates/{id}/doors (the `PutDoors` operationId).
 	PutDoors(ctx context.Context, id string, params *PutDoorsParams, body PutDoorsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// TemplateFlight Check a drop before its opening
+	//
+	// Users for each slot and channel, providers, texts, doors, links, budgets, other drops and processes, each with a level and what to do. It only reads, and calls the links in the messages, which takes up to four seconds.
+	//
+	// Corresponds with GET /admin/templates/{id}/flight (the `TemplateFlight` operationId).
+	TemplateFlight(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// TemplateForecast Show the forecast of a drop's reminders
 	//
 	// Whether they go out before the opening, how sure that is, and how far off earlier forecasts were.
@@ -11647,6 +12059,20 @@ type ClientInterface interface {
 	//
 	// Corresponds with POST /admin/templates/{id}/publish (the `PublishTemplate` operationId).
 	PublishTemplate(ctx context.Context, id string, params *PublishTemplateParams, body PublishTemplateJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListRehearsals List the rehearsals of a drop
+	//
+	// With their reports.
+	//
+	// Corresponds with GET /admin/templates/{id}/rehearsals (the `ListRehearsals` operationId).
+	ListRehearsals(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RehearseTemplate Rehearse a drop
+	//
+	// A worker begins within seconds: a copy of the drop with a share of its users opens within minutes, in tables of its own, and made-up users claim its coupons. Nothing is sent, and nothing of it counts.
+	//
+	// Corresponds with POST /admin/templates/{id}/rehearsals (the `RehearseTemplate` operationId).
+	RehearseTemplate(ctx context.Context, id string, params *RehearseTemplateParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// ResumeTemplateWithBody Resume claims
 	//
@@ -14557,6 +14983,23 @@ func (c *Client) PutDoors(ctx context.Context, id string, params *PutDoorsParams
 	return c.Client.Do(req)
 }
 
+// TemplateFlight Check a drop before its opening
+//
+// Users for each slot and channel, providers, texts, doors, links, budgets, other drops and processes, each with a level and what to do. It only reads, and calls the links in the messages, which takes up to four seconds.
+//
+// Corresponds with GET /admin/templates/{id}/flight (the `TemplateFlight` operationId).
+func (c *Client) TemplateFlight(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewTemplateFlightRequest(c.Server, id)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // TemplateForecast Show the forecast of a drop's reminders
 //
 // Whether they go out before the opening, how sure that is, and how far off earlier forecasts were.
@@ -14687,6 +15130,40 @@ func (c *Client) PublishTemplateWithBody(ctx context.Context, id string, params 
 // Corresponds with POST /admin/templates/{id}/publish (the `PublishTemplate` operationId).
 func (c *Client) PublishTemplate(ctx context.Context, id string, params *PublishTemplateParams, body PublishTemplateJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewPublishTemplateRequest(c.Server, id, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListRehearsals List the rehearsals of a drop
+//
+// With their reports.
+//
+// Corresponds with GET /admin/templates/{id}/rehearsals (the `ListRehearsals` operationId).
+func (c *Client) ListRehearsals(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListRehearsalsRequest(c.Server, id)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RehearseTemplate Rehearse a drop
+//
+// A worker begins within seconds: a copy of the drop with a share of its users opens within minutes, in tables of its own, and made-up users claim its coupons. Nothing is sent, and nothing of it counts.
+//
+// Corresponds with POST /admin/templates/{id}/rehearsals (the `RehearseTemplate` operationId).
+func (c *Client) RehearseTemplate(ctx context.Context, id string, params *RehearseTemplateParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRehearseTemplateRequest(c.Server, id, params)
 	if err != nil {
 		return nil, err
 	}
@@ -21249,6 +21726,40 @@ func NewPutDoorsRequestWithBody(server string, id string, params *PutDoorsParams
 	return req, nil
 }
 
+// NewTemplateFlightRequest constructs an http.Request for the TemplateFlight method
+func NewTemplateFlightRequest(server string, id string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/admin/templates/%s/flight", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewTemplateForecastRequest constructs an http.Request for the TemplateForecast method
 func NewTemplateForecastRequest(server string, id string) (*http.Request, error) {
 	var err error
@@ -21518,6 +22029,89 @@ func NewPublishTemplateRequestWithBody(server string, id string, params *Publish
 			}
 
 			req.Header.Set("If-Match", headerParam1)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewListRehearsalsRequest constructs an http.Request for the ListRehearsals method
+func NewListRehearsalsRequest(server string, id string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/admin/templates/%s/rehearsals", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewRehearseTemplateRequest constructs an http.Request for the RehearseTemplate method
+func NewRehearseTemplateRequest(server string, id string, params *RehearseTemplateParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/admin/templates/%s/rehearsals", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
 		}
 
 	}
@@ -26828,6 +27422,15 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with PUT /admin/templates/{id}/doors (the `PutDoors` operationId).
 	PutDoorsWithResponse(ctx context.Context, id string, params *PutDoorsParams, body PutDoorsJSONRequestBody, reqEditors ...RequestEditorFn) (*PutDoorsResponse, error)
 
+	// TemplateFlightWithResponse Check a drop before its opening
+	//
+	// Users for each slot and channel, providers, texts, doors, links, budgets, other drops and processes, each with a level and what to do. It only reads, and calls the links in the messages, which takes up to four seconds.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /admin/templates/{id}/flight (the `TemplateFlight` operationId).
+	TemplateFlightWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*TemplateFlightResponse, error)
+
 	// TemplateForecastWithResponse Show the forecast of a drop's reminders
 	//
 	// Whether they go out before the opening, how sure that is, and how far off earlier forecasts were.
@@ -26891,6 +27494,24 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /admin/templates/{id}/publish (the `PublishTemplate` operationId).
 	PublishTemplateWithResponse(ctx context.Context, id string, params *PublishTemplateParams, body PublishTemplateJSONRequestBody, reqEditors ...RequestEditorFn) (*PublishTemplateResponse, error)
+
+	// ListRehearsalsWithResponse List the rehearsals of a drop
+	//
+	// With their reports.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /admin/templates/{id}/rehearsals (the `ListRehearsals` operationId).
+	ListRehearsalsWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*ListRehearsalsResponse, error)
+
+	// RehearseTemplateWithResponse Rehearse a drop
+	//
+	// A worker begins within seconds: a copy of the drop with a share of its users opens within minutes, in tables of its own, and made-up users claim its coupons. Nothing is sent, and nothing of it counts.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /admin/templates/{id}/rehearsals (the `RehearseTemplate` operationId).
+	RehearseTemplateWithResponse(ctx context.Context, id string, params *RehearseTemplateParams, reqEditors ...RequestEditorFn) (*RehearseTemplateResponse, error)
 
 	// ResumeTemplateWithBodyWithResponse Resume claims
 	//
@@ -31011,6 +31632,47 @@ func (r PutDoorsResponse) ContentType() string {
 	return ""
 }
 
+type TemplateFlightResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Flight
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r TemplateFlightResponse) GetJSON200() *Flight {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r TemplateFlightResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r TemplateFlightResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r TemplateFlightResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r TemplateFlightResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type TemplateForecastResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -31210,6 +31872,88 @@ func (r PublishTemplateResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r PublishTemplateResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type ListRehearsalsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *RehearsalList
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListRehearsalsResponse) GetJSON200() *RehearsalList {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r ListRehearsalsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListRehearsalsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListRehearsalsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListRehearsalsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type RehearseTemplateResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON202 the response for an HTTP 202 `application/json` response
+	JSON202 *Rehearsal
+}
+
+// GetJSON202 returns the response for an HTTP 202 `application/json` response
+func (r RehearseTemplateResponse) GetJSON202() *Rehearsal {
+	return r.JSON202
+}
+
+// GetBody returns the raw response body bytes
+func (r RehearseTemplateResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r RehearseTemplateResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RehearseTemplateResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r RehearseTemplateResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -35907,6 +36651,21 @@ func (c *ClientWithResponses) PutDoorsWithResponse(ctx context.Context, id strin
 	return ParsePutDoorsResponse(rsp)
 }
 
+// TemplateFlightWithResponse Check a drop before its opening
+//
+// Users for each slot and channel, providers, texts, doors, links, budgets, other drops and processes, each with a level and what to do. It only reads, and calls the links in the messages, which takes up to four seconds.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /admin/templates/{id}/flight (the `TemplateFlight` operationId).
+func (c *ClientWithResponses) TemplateFlightWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*TemplateFlightResponse, error) {
+	rsp, err := c.TemplateFlight(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseTemplateFlightResponse(rsp)
+}
+
 // TemplateForecastWithResponse Show the forecast of a drop's reminders
 //
 // Whether they go out before the opening, how sure that is, and how far off earlier forecasts were.
@@ -36017,6 +36776,36 @@ func (c *ClientWithResponses) PublishTemplateWithResponse(ctx context.Context, i
 		return nil, err
 	}
 	return ParsePublishTemplateResponse(rsp)
+}
+
+// ListRehearsalsWithResponse List the rehearsals of a drop
+//
+// With their reports.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /admin/templates/{id}/rehearsals (the `ListRehearsals` operationId).
+func (c *ClientWithResponses) ListRehearsalsWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*ListRehearsalsResponse, error) {
+	rsp, err := c.ListRehearsals(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListRehearsalsResponse(rsp)
+}
+
+// RehearseTemplateWithResponse Rehearse a drop
+//
+// A worker begins within seconds: a copy of the drop with a share of its users opens within minutes, in tables of its own, and made-up users claim its coupons. Nothing is sent, and nothing of it counts.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /admin/templates/{id}/rehearsals (the `RehearseTemplate` operationId).
+func (c *ClientWithResponses) RehearseTemplateWithResponse(ctx context.Context, id string, params *RehearseTemplateParams, reqEditors ...RequestEditorFn) (*RehearseTemplateResponse, error) {
+	rsp, err := c.RehearseTemplate(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRehearseTemplateResponse(rsp)
 }
 
 // ResumeTemplateWithBodyWithResponse Resume claims
@@ -39453,6 +40242,32 @@ func ParsePutDoorsResponse(rsp *http.Response) (*PutDoorsResponse, error) {
 	return response, nil
 }
 
+// ParseTemplateFlightResponse parses an HTTP response from a TemplateFlightWithResponse call
+func ParseTemplateFlightResponse(rsp *http.Response) (*TemplateFlightResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &TemplateFlightResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Flight
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
 // ParseTemplateForecastResponse parses an HTTP response from a TemplateForecastWithResponse call
 func ParseTemplateForecastResponse(rsp *http.Response) (*TemplateForecastResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -39577,6 +40392,58 @@ func ParsePublishTemplateResponse(rsp *http.Response) (*PublishTemplateResponse,
 			return nil, err
 		}
 		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListRehearsalsResponse parses an HTTP response from a ListRehearsalsWithResponse call
+func ParseListRehearsalsResponse(rsp *http.Response) (*ListRehearsalsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListRehearsalsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest RehearsalList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseRehearseTemplateResponse parses an HTTP response from a RehearseTemplateWithResponse call
+func ParseRehearseTemplateResponse(rsp *http.Response) (*RehearseTemplateResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RehearseTemplateResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 202:
+		var dest Rehearsal
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON202 = &dest
 
 	}
 

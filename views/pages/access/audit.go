@@ -43,7 +43,7 @@ func (p Audit) actionOptions(ctx context.Context) []ui.Option {
 // kindOptions are the kinds of objects in the audit log.
 func kindOptions(ctx context.Context) []ui.Option {
 	list := []ui.Option{{Value: "", Label: ui.T(ctx, "audit.all_kinds")}}
-	for _, k := range []string{"template", "campaign", "shop", "staff", "key", "channel", "dead_message", "dead_letters", "user", "segment", "coupon", "review", "job", "webhook", "provider", "destination", "model", "console", "queue", "address", "suppression"} {
+	for _, k := range []string{"template", "campaign", "shop", "staff", "key", "channel", "dead_message", "dead_letters", "user", "segment", "coupon", "review", "job", "webhook", "provider", "destination", "model", "series", "recipe", "console", "queue", "address", "suppression"} {
 		list = append(list, ui.Option{Value: k, Label: ui.T(ctx, "kind_of."+k)})
 	}
 	return list

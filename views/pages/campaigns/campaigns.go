@@ -19,6 +19,8 @@ import (
 // Campaigns is the list of campaigns.
 type Campaigns struct {
 	List []campaign.Status
+	// Brought are their results by id.
+	Brought map[int64]campaign.Results
 	// Audiences are the names of their audiences.
 	Audiences AudienceNames
 	// The filter of the list, as typed.

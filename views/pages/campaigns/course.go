@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,8 +47,10 @@ func (p CampaignCourse) lines(ctx context.Context) []courseLine {
 	if p.Series.Currency == "" {
 		return list
 	}
+	if slices.Contains(told(p.Spec), campaign.Claiming) {
+		list = append(list, courseLine{"claimed", l.T("course.claimed"), l.Number(sum.Claimed), l.Percent(sum.Claimed, sum.Sent), grow(func(x campaign.Point) int64 { return x.Claimed })})
+	}
 	return append(list,
-		courseLine{"claimed", l.T("course.claimed"), l.Number(sum.Claimed), l.Percent(sum.Claimed, sum.Sent), grow(func(x campaign.Point) int64 { return x.Claimed })},
 		courseLine{"earned", l.T("course.earned"), l.Money(money.Amount(sum.Earned), p.Series.Currency), "", grow(func(x campaign.Point) int64 { return x.Earned })})
 }
 

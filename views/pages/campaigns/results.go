@@ -345,3 +345,11 @@ func (p CampaignCompare) elsewhere() (ids []int64) {
 	}
 	return ids
 }
+
+// told are the measures that say something about the campaign: users who have a coupon need not reserve or claim it.
+func told(s campaign.Spec) []campaign.Measure {
+	if s.GrantTemplate == 0 && s.Audience.Kind == campaign.Holds {
+		return []campaign.Measure{campaign.Opening, campaign.Using}
+	}
+	return s.Measures()
+}

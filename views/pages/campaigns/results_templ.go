@@ -403,7 +403,7 @@ func (p CampaignResults) table() templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		for _, m := range p.Measures() {
+		for _, m := range told(p.Spec) {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 38, "<th scope=\"col\" class=\"number\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -554,7 +554,7 @@ func (p CampaignResults) table() templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			for _, m := range p.Measures() {
+			for _, m := range told(p.Spec) {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 52, "<td class=\"number\" data-label=\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

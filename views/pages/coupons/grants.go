@@ -48,7 +48,7 @@ func grantTone(result string) ui.Tone {
 		return ui.Good
 	case coupon.GrantAccepted:
 		return ui.Info
-	case "limit_reached", coupon.GrantDuplicate, coupon.TakenBefore:
+	case "limit_reached", "household_limit", coupon.GrantDuplicate, coupon.TakenBefore:
 		return ui.Neutral
 	}
 	return ui.Warn

@@ -36,7 +36,7 @@ type Cockpit struct {
 // Shape identifies the structure of the page. A page cannot turn into a state with another shape by
 // changing values.
 func (p Cockpit) Shape() string {
-	shape := fmt.Sprintf("%d slots, opened %t, empty", len(p.Snapshot.Rows), p.opened())
+	shape := fmt.Sprintf("%d slots, empty", len(p.Snapshot.Rows))
 	for _, r := range p.rows(true) {
 		shape += " " + ui.SlotKey(r.Slot)
 	}

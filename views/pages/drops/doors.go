@@ -199,3 +199,28 @@ func (p Doors) groupName(ctx context.Context, d template.Door) string {
 	}
 	return ui.T(ctx, "doors.all")
 }
+
+// refusedDoor names the door of refused claims; place 0 are users without a door.
+func refusedDoor(ctx context.Context, t template.Template, place int) string {
+	if place == 0 {
+		return ui.T(ctx, "doors.refused_elsewhere")
+	}
+	return ui.T(ctx, "doors.named", place, t.Doors[place-1].Name)
+}
+
+// refusalReasons says why claims of the door's users were refused, with the number of each reason.
+func refusalReasons(ctx context.Context, list []door.Refusal, place int) string {
+	locale := ui.From(ctx).Locale
+	var told []string
+	for _, r := range list {
+		if r.Door != place {
+			continue
+		}
+		reason := r.Code
+		if key := "doors.refusal." + r.Code; locale.Has(key) {
+			reason = locale.T(key)
+		}
+		told = append(told, reason+" "+locale.Number(r.Claims))
+	}
+	return strings.Join(told, " · ")
+}

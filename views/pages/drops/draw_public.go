@@ -55,7 +55,10 @@ func (p PublicDraw) said(ctx context.Context) string {
 	case draw.Cancelled:
 		return l.T("draw_page.said.cancelled")
 	}
-	return l.T("draw_page.said.drawn", l.Number(int64(p.Result.Won)), l.Number(int64(p.Seal.Entries)), p.source(ctx))
+	if p.Seal.Entries == 0 {
+		return l.T("draw_page.said.none")
+	}
+	return ui.N(ctx, "draw_page.said.drawn", int64(p.Seal.Entries), l.Number(int64(p.Result.Won)))
 }
 
 // source names the source of randomness with its round.

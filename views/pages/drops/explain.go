@@ -110,6 +110,8 @@ func (p Explain) title(ctx context.Context, s reminder.Step) string {
 		return ui.T(ctx, "explain.drawn."+s.Reason)
 	case reminder.StepDoor:
 		return ui.T(ctx, "explain.door", s.Reason)
+	case reminder.StepHousehold:
+		return ui.T(ctx, "explain.household", s.Reason)
 	case reminder.StepFired, reminder.StepAnnounced:
 		return ui.T(ctx, "explain."+string(s.Kind), about(ctx, s))
 	case reminder.StepCouponLocked, reminder.StepCouponUsed, reminder.StepCouponReleased, reminder.StepCouponTimedOut,
@@ -147,7 +149,7 @@ func stepIcon(s reminder.Step) string {
 		return "tag"
 	case reminder.StepDrawOffered, reminder.StepDrawLapsed:
 		return "clock"
-	case reminder.StepDoor:
+	case reminder.StepDoor, reminder.StepHousehold:
 		return "users"
 	case reminder.StepStruck, reminder.StepNoDoor:
 		return "ban"

@@ -46,7 +46,7 @@ func TestEveryFieldIsShown(t *testing.T) {
 	}
 	others := template.Spec{Name: "other", ShopNumber: 2, Description: "other", ClaimURL: "https://shop.example/other", Kind: template.AmountOff, AmountOff: 200, PercentOff: 2,
 		MaxOff: 200, Threshold: 200, Currency: "EUR", Target: template.WholeShop, Product: "other", OpensAt: at.Add(time.Minute), ClosesAt: at.Add(2 * time.Hour), ValidHours: 2,
-		ValidUntil: &later, NotifyDays: 2, NotifyOver: delivery.ChannelSetOf(delivery.SMS), Stock: 20, PerUserLimit: 2, Obtain: template.ByCode, ClaimMode: template.Gate, HoldOutPercent: 20, Protection: template.Strict,
+		ValidUntil: &later, NotifyDays: 2, NotifyOver: delivery.ChannelSetOf(delivery.SMS), Stock: 20, PerUserLimit: 2, HouseholdLimit: 2, Obtain: template.ByCode, ClaimMode: template.Gate, HoldOutPercent: 20, Protection: template.Strict,
 		AcceptMinutes: 40, UseWithinHours: 5, RefundTo: template.RefundToStock,
 		Stacking: template.Stacking{MaxPerOrder: 2, RefundRule: template.Recompute},
 		Opening:  template.Opening{OpeningMode: template.ByDraw, AcceptHours: 3, EntryMinutes: 30, DrawSource: template.SourceDrand, DrawPublic: "other"}}

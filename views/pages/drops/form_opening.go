@@ -30,6 +30,8 @@ func (p TemplateForm) countsOpening(name string) bool {
 		return mode.Drawn()
 	case "accept_hours":
 		return mode == template.ByDraw
+	case "accept_minutes":
+		return template.Waitlist(p.Values["waitlist"]) == template.OfferNext
 	case "draw_public":
 		return mode.Drawn() && p.Values["draw_source"] == template.SourcePublic
 	}

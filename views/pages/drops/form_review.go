@@ -2,10 +2,12 @@ package drops
 
 import (
 	"context"
+	"math"
 	"slices"
 	"strings"
 	"time"
 
+	"dropbell/domain/budget"
 	"dropbell/domain/delivery"
 	"dropbell/domain/money"
 	"dropbell/domain/template"
@@ -54,7 +56,26 @@ func (p TemplateForm) twice() (list []string) {
 	return list
 }
 
-// review returns all typed values that count, by step.
+// plain are the values of fields that a drop has without any choice of its own.
+var plain = map[string]string{"claim_mode": string(template.Durable), "protection": string(template.Unprotected), "waitlist": string(template.NoWaitlist),
+	"refund_rule": string(template.Keep), "opening_mode": string(template.FirstCome), "max_per_order": "1"}
+
+// unsaid reports whether the review leaves the field out: it is empty, 0 or as it is in every drop without a choice.
+func (p TemplateForm) unsaid(name string) bool {
+	typed := strings.TrimSpace(p.Values[name])
+	return name != "name" && name != "stock" && (typed == "" || typed == "0" || typed == plain[name])
+}
+
+// atMost is what the coupons take off together at most; empty while that is not limited or not known.
+func (p TemplateForm) atMost(ctx context.Context) string {
+	worth, t := budget.Worth(p.Preview.Template.Spec), p.Preview.Template
+	if worth <= 0 || t.Stock <= 0 || int64(worth) > math.MaxInt64/t.Stock {
+		return ""
+	}
+	return ui.From(ctx).Locale.Money(worth*money.Amount(t.Stock), t.Currency)
+}
+
+// review returns the typed values that count and say something, by step, and what the coupons cost at most.
 func (p TemplateForm) review(ctx context.Context) []ui.ReviewPart {
 	steps, step := make([][]string, 5), 0
 	for _, name := range template.Fields.Names() {
@@ -74,8 +95,14 @@ func (p TemplateForm) review(ctx context.Context) []ui.ReviewPart {
 	for i, names := range steps {
 		list[i].Title = titles[i]
 		for _, name := range names {
+			if wrong[name] == "" && p.unsaid(name) && name != "message_own" {
+				continue
+			}
 			list[i].Lines = append(list[i].Lines, ui.ReviewLine{Name: name, Label: parts.FieldLabel(ctx, name), Value: p.shown(ctx, name), Error: wrong[name]})
 		}
+	}
+	if cost := p.atMost(ctx); cost != "" {
+		list[3].Lines = append(list[3].Lines, ui.ReviewLine{Name: "stock", Label: ui.T(ctx, "form.at_most"), Value: cost})
 	}
 	return list
 }

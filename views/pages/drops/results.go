@@ -13,15 +13,15 @@ import (
 	"dropbell/views/ui"
 )
 
-// A series is one figure of all drops that the chart of the results can show.
-type series struct {
+// A trendSeries is one figure of all drops that the chart of the results can show.
+type trendSeries struct {
 	key, label string
 	value      func(report.Figures) int64
 	money      bool
 }
 
-func allSeries() []series {
-	return []series{
+func allSeries() []trendSeries {
+	return []trendSeries{
 		{"revenue", "money.revenue", func(f report.Figures) int64 { return int64(f.Money.Revenue()) }, true},
 		{"orders", "money.orders", func(f report.Figures) int64 { return f.Money.Orders() }, false},
 		{"issued", "claims.issued", func(f report.Figures) int64 { return f.Issued }, false},
@@ -35,7 +35,7 @@ func allSeries() []series {
 // stand side by side, if they are two of the list.
 func (p *Trend) Choose(key string, beside []string) {
 	p.series = allSeries()[0].key
-	if slices.ContainsFunc(allSeries(), func(s series) bool { return s.key == key }) {
+	if slices.ContainsFunc(allSeries(), func(s trendSeries) bool { return s.key == key }) {
 		p.series = key
 	}
 	known := slices.DeleteFunc(slices.Clone(p.List), func(f report.Figures) bool { return !slices.Contains(beside, parts.ID(f.Template.ID)) })
@@ -44,7 +44,7 @@ func (p *Trend) Choose(key string, beside []string) {
 	}
 }
 
-func (p Trend) chosen() series {
+func (p Trend) chosen() trendSeries {
 	for _, s := range allSeries() {
 		if s.key == p.series {
 			return s
@@ -58,18 +58,18 @@ func (p Trend) currency() string { return p.List[0].Template.Currency }
 
 // of returns the drops whose figure the chart can show: amounts are never added up across
 // currencies.
-func (p Trend) of(s series, list []report.Figures) []report.Figures {
+func (p Trend) of(s trendSeries, list []report.Figures) []report.Figures {
 	return slices.DeleteFunc(slices.Clone(list), func(f report.Figures) bool { return s.money && f.Template.Currency != p.currency() })
 }
 
-func (p Trend) sum(s series, list []report.Figures) (sum int64) {
+func (p Trend) sum(s trendSeries, list []report.Figures) (sum int64) {
 	for _, f := range p.of(s, list) {
 		sum += s.value(f)
 	}
 	return sum
 }
 
-func (p Trend) text(ctx context.Context, s series, n int64) string {
+func (p Trend) text(ctx context.Context, s trendSeries, n int64) string {
 	if s.money {
 		return amountText(ctx, n, p.currency())
 	}
@@ -77,10 +77,10 @@ func (p Trend) text(ctx context.Context, s series, n int64) string {
 }
 
 // comparable reports whether both periods have as many drops, so that their sums can be compared.
-func (p Trend) comparable(s series) bool { return len(p.of(s, p.List)) == len(p.of(s, p.Before)) }
+func (p Trend) comparable(s trendSeries) bool { return len(p.of(s, p.List)) == len(p.of(s, p.Before)) }
 
 // changed says by how much the sum differs from the drops before; "" if they are fewer.
-func (p Trend) changed(ctx context.Context, s series) string {
+func (p Trend) changed(ctx context.Context, s trendSeries) string {
 	now, before := p.sum(s, p.List), p.sum(s, p.Before)
 	switch {
 	case !p.comparable(s) || before <= 0:
@@ -93,7 +93,7 @@ func (p Trend) changed(ctx context.Context, s series) string {
 	return ui.T(ctx, "money.change_same")
 }
 
-func (p Trend) url(s series) string {
+func (p Trend) url(s trendSeries) string {
 	q := url.Values{"series": {s.key}}
 	if p.Shop != "" {
 		q.Set("shop", p.Shop)
@@ -124,7 +124,7 @@ type resultsDrawing struct {
 }
 
 // note says which drops the drawing shows.
-func (p Trend) note(ctx context.Context, s series) string {
+func (p Trend) note(ctx context.Context, s trendSeries) string {
 	note := ui.N(ctx, "results.chart_note", int64(len(p.of(s, p.List))))
 	if before := len(p.of(s, p.Before)); before > 0 {
 		note = ui.T(ctx, "ui.sentences", note, ui.N(ctx, "results.chart_before", int64(before)))
@@ -132,7 +132,7 @@ func (p Trend) note(ctx context.Context, s series) string {
 	return note
 }
 
-func (p Trend) drawing(ctx context.Context, s series) (d resultsDrawing) {
+func (p Trend) drawing(ctx context.Context, s trendSeries) (d resultsDrawing) {
 	now, before := p.of(s, p.List), p.of(s, p.Before)
 	var most int64
 	for _, f := range slices.Concat(now, before) {
@@ -146,6 +146,7 @@ func (p Trend) drawing(ctx context.Context, s series) (d resultsDrawing) {
 	step := float64(resultsWidth) / float64(max(1, places))
 	// The latest drop is the first of the list and has the last place.
 	left := func(i int) float64 { return float64(places-1-i) * step }
+	day := ""
 	for i := places - 1; i >= 0; i-- {
 		c := column{x: left(i) + step*.2, y: resultsHeight, width: step * .6}
 		if i < len(now) {
@@ -153,6 +154,11 @@ func (p Trend) drawing(ctx context.Context, s series) (d resultsDrawing) {
 			c.height = height(f)
 			c.y -= c.height
 			c.day, c.words = ui.From(ctx).Locale.Day(f.Template.OpensAt, f.Template.Zone()), dropAndDay(ctx, f.Template)+": "+p.text(ctx, s, s.value(f))
+			if c.day == day {
+				c.day = ui.From(ctx).Locale.Clock(f.Template.OpensAt, f.Template.Zone())
+			} else {
+				day = c.day
+			}
 		}
 		d.columns = append(d.columns, c)
 	}

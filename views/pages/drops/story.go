@@ -52,17 +52,17 @@ func usedText(ctx context.Context, s report.Story) string {
 	if !u.Known {
 		return ""
 	}
-	if u.Ordered == 0 {
+	if u.Revenue == 0 {
 		return ui.N(ctx, "story.used", u.Coupons)
 	}
-	amount := ui.From(ctx).Locale.Money(u.Ordered, u.Currency)
+	amount := ui.From(ctx).Locale.Money(u.Revenue, u.Currency)
 	switch {
 	case !c.Known:
 		return ui.N(ctx, "story.orders", u.Coupons, amount)
-	case c.Ordered > c.Before:
-		return ui.N(ctx, "story.orders_more", u.Coupons, amount, ui.From(ctx).Locale.Percent(int64(c.Ordered-c.Before), int64(c.Before)), c.Drop)
-	case c.Ordered < c.Before:
-		return ui.N(ctx, "story.orders_less", u.Coupons, amount, ui.From(ctx).Locale.Percent(int64(c.Before-c.Ordered), int64(c.Before)), c.Drop)
+	case c.Revenue > c.Before:
+		return ui.N(ctx, "story.orders_more", u.Coupons, amount, ui.From(ctx).Locale.Percent(int64(c.Revenue-c.Before), int64(c.Before)), c.Drop)
+	case c.Revenue < c.Before:
+		return ui.N(ctx, "story.orders_less", u.Coupons, amount, ui.From(ctx).Locale.Percent(int64(c.Before-c.Revenue), int64(c.Before)), c.Drop)
 	}
 	return ui.N(ctx, "story.orders_same", u.Coupons, amount, c.Drop)
 }

@@ -2,6 +2,7 @@ package drops
 
 import (
 	"context"
+	"dropbell/domain/flight"
 	"fmt"
 
 	"dropbell/domain/reminder"
@@ -41,6 +42,9 @@ func (p Template) problems(ctx context.Context) (list []concern) {
 	add := func(url, text string) { list = append(list, concern{ui.Warn, text, url}) }
 	if p.state(ctx) == template.Paused {
 		add("", ui.T(ctx, "problem.paused"))
+	}
+	if n := p.Flight.Count(flight.Red); n > 0 && ui.From(ctx).Now.Before(p.OpensAt) {
+		add(p.path("flight"), ui.N(ctx, "problem.flight", int64(n)))
 	}
 	for _, c := range p.Board.Totals() {
 		if c.Booked > 0 && !p.Channels.Has(c.Channel) {

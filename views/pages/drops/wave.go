@@ -35,6 +35,26 @@ func (c WaveCard) over(now time.Time) bool {
 	return len(c.Minute.Sent) > 0 && !now.Before(c.Minute.From.Add(reminder.MinuteSteps*time.Second))
 }
 
+// leastDrawn is the number of seconds that a strip shows at least.
+const leastDrawn = 10
+
+// drawn is the part of the first minute that the strip shows: the whole minute while it lasts and in a replay, and afterwards
+// the seconds in which messages were sent.
+func (c WaveCard) drawn(now time.Time) reminder.Wave {
+	w := c.Minute
+	if !c.over(now) || c.Replay || c.longer() {
+		return w
+	}
+	last := 0
+	for i, column := range w.Sent {
+		if column != [delivery.Channels]int64{} {
+			last = i + 1
+		}
+	}
+	w.Sent = w.Sent[:min(len(w.Sent), max(last, leastDrawn))]
+	return w
+}
+
 // longer reports whether messages were sent after the first minute.
 func (c WaveCard) longer() bool { return c.later() > 0 }
 

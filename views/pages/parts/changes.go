@@ -171,7 +171,7 @@ func (l changeLine) number(ctx context.Context, field string, n int64, currency 
 		return OrDash(strings.Join(names, ", "))
 	case "channel":
 		return l.word(ctx, field, delivery.Channel(n).String())
-	case "stock", "per_user_limit", "entry_minutes", "accept_hours", "count", "codes", "used", "users", "audience_users", "total", "done", "late", "sent", "failed", "rate",
+	case "stock", "per_user_limit", "household_limit", "entry_minutes", "accept_hours", "count", "codes", "used", "users", "audience_users", "total", "done", "late", "sent", "failed", "rate",
 		"rate_per_second", "per_day", "per_week", "approval_above":
 		return locale.Number(n)
 	}

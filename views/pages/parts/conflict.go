@@ -17,7 +17,7 @@ func (p Conflict) lead(ctx context.Context) string {
 
 // numerals are the fields whose whole numbers are shown with separators, as on the pages of stored
 // objects.
-var numerals = map[string]bool{"stock": true, "per_user_limit": true, "rate_per_second": true, "approval_above": true, "per_day": true, "per_week": true}
+var numerals = map[string]bool{"stock": true, "per_user_limit": true, "household_limit": true, "rate_per_second": true, "approval_above": true, "per_day": true, "per_week": true}
 
 // compared is a field's value as it is compared: with separators where it is a number.
 func compared(ctx context.Context, name, value string) string {

@@ -41,7 +41,7 @@
 
   // Fields that belong to one option are shown while the option is chosen.
   function dependents() {
-    for (const [attribute, name] of [["kinds", "kind"], ["targets", "target"], ["validity", "validity"], ["audiences", "audience"], ["modes", "opening_mode"], ["sources", "draw_source"], ["waits", "waitlist"]]) {
+    for (const [attribute, name] of [["kinds", "kind"], ["targets", "target"], ["validity", "validity"], ["audiences", "audience"], ["modes", "opening_mode"], ["sources", "draw_source"], ["waits", "waitlist"], ["repeats", "every"], ["ends", "ends"]]) {
       const chosen = document.querySelector(`[name="${name}"]:checked, select[name="${name}"]`)?.value;
       if (chosen === undefined) continue; // there is no such choice
       for (const el of all(`[data-${attribute}]`)) el.hidden = !el.dataset[attribute].split(" ").includes(chosen);
@@ -299,6 +299,25 @@
     if (held) lost(false);
   });
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", connect); else setTimeout(connect);
+  // A page that takes longer than a moment shows that it is on its way. A file leaves the page where it is, so the sign ends by itself.
+  let slow = 0;
+  function leave(el) {
+    clearTimeout(slow);
+    slow = setTimeout(() => { document.documentElement.classList.add("is-leaving"); el?.classList.add("is-pressed"); slow = setTimeout(stay, 15000); }, 200);
+  }
+  function stay() {
+    clearTimeout(slow);
+    document.documentElement.classList.remove("is-leaving");
+    for (const el of all(".is-pressed")) el.classList.remove("is-pressed");
+  }
+  document.addEventListener("click", (e) => {
+    const a = e.target.closest("a[href]");
+    if (!a || e.defaultPrevented || e.button || e.ctrlKey || e.metaKey || e.shiftKey || a.target || a.origin !== location.origin) return;
+    if (a.pathname + a.search === location.pathname + location.search && a.hash || /\.\w+$/.test(a.pathname)) return;
+    leave(a);
+  });
+  document.addEventListener("submit", (e) => { if (!e.defaultPrevented) leave(e.submitter); });
+  addEventListener("pageshow", stay);
   // A page in the browser's back/forward cache needs no stream.
   addEventListener("pagehide", disconnect);
   addEventListener("pageshow", (e) => { if (e.persisted) connect(); });

@@ -40,6 +40,7 @@ type UserLine struct {
 	Verified   pipeline.Optional[bool]           `json:"phone_verified,omitempty" doc:"The user has proved the phone number to the shop. A number that changes without it is not verified."`
 	Locale     pipeline.Optional[string]         `json:"locale,omitempty" doc:"BCP 47." example:"zh-CN"`
 	Timezone   pipeline.Optional[string]         `json:"timezone,omitempty" doc:"IANA." example:"Asia/Shanghai"`
+	Household  pipeline.Optional[string]         `json:"household,omitempty" doc:"A keyed hash that the shop makes, 16 to 64 letters, digits, - or _: users of one household have the same. Drops can limit the coupons of a household." example:"5f2b9c0d7a1e4483"`
 	OptOuts    pipeline.Optional[[]string]       `json:"opt_outs,omitempty" doc:"Channels that the user has opted out of." example:"[\"sms\"]"`
 	QuietHours pipeline.Optional[QuietHours]     `json:"quiet_hours,omitempty"`
 	Attributes pipeline.Optional[map[string]any] `json:"attributes,omitempty" doc:"The shop's own fields: up to 50 texts, numbers or booleans."`
@@ -221,7 +222,7 @@ func parseUser(text []byte) (user.Change, error) {
 		return user.Change{}, errors.New("id: " + pipeline.IDInBody)
 	}
 	c := user.Change{ID: id, Name: l.Name.Pointer(), Email: l.Email.Pointer(), Phone: l.Phone.Pointer(), PhoneVerified: l.Verified.Pointer(), Locale: l.Locale.Pointer(),
-		Timezone: l.Timezone.Pointer(), Attributes: l.Attributes.Pointer()}
+		Timezone: l.Timezone.Pointer(), Household: l.Household.Pointer(), Attributes: l.Attributes.Pointer()}
 	return c, wishes(&c, l.OptOuts, l.QuietHours)
 }
 

@@ -10,6 +10,7 @@ import (
 	"dropbell/domain/cart"
 	"dropbell/domain/coupon"
 	"dropbell/domain/money"
+	"dropbell/domain/template"
 	"dropbell/web/api/pipeline"
 )
 
@@ -163,7 +164,7 @@ func (h *handlers) refundOrder(ctx context.Context, in *struct {
 	}
 	r := cart.Return{}
 	if in.Body != nil {
-		r.ID, r.To = in.Body.RefundID, cart.RefundTo(in.Body.RefundTo)
+		r.ID, r.To = in.Body.RefundID, template.RefundTo(in.Body.RefundTo)
 		for _, l := range in.Body.Lines {
 			r.Lines = append(r.Lines, cart.ReturnedLine{ID: l.ID, Quantity: l.Quantity})
 		}

@@ -61,7 +61,7 @@ func (h *handlers) claimRoutes() {
 			"Idempotency-Key: if no answer arrives, the same request with the same key gets the coupon that was issued, at any later time. A " +
 			"refusal is not stored: the same request is decided anew.",
 		Also: map[int]string{http.StatusAccepted: "Accepted; the coupon is being written. Read the claim by its id."},
-		Codes: []string{"user_erased", "template_not_found", "template_not_open", "not_started", "not_eligible", "code_needed", "code_invalid", "code_used", "not_by_code", "door_not_open", "ended", "sold_out", "limit_reached", "pass_required", "passes_not_configured",
+		Codes: []string{"user_erased", "template_not_found", "template_not_open", "not_started", "not_eligible", "code_needed", "code_invalid", "code_used", "not_by_code", "door_not_open", "ended", "sold_out", "limit_reached", "household_limit", "pass_required", "passes_not_configured",
 			"idempotency_conflict"},
 		Example: `{"template_id":"1"}`}, h.claim)
 	pipeline.Register(h.Pipeline, pipeline.Route{Method: http.MethodGet, Path: "/claims/{id}", ID: "get-claim",

@@ -39,7 +39,7 @@ func (h *handlers) redemptionRoutes() {
 			"After ten codes in a minute that are not valid, the user is answered rate_limited for a while.",
 		Also: map[int]string{http.StatusAccepted: "Accepted; the coupon is being written. Read the claim by its id."},
 		Codes: []string{"user_erased", "code_invalid", "code_used", "template_not_found", "template_not_open", "not_started", "ended", "sold_out",
-			"limit_reached"},
+			"limit_reached", "household_limit"},
 		Example: `{"code":"1XBE-VF78-VYKW-JAGH"}`}, h.redeem)
 }
 

@@ -70,13 +70,14 @@ type GroupCouponList struct {
 	Next    string        `json:"next,omitempty" doc:"Pass as after to get the next page; absent on the last one."`
 }
 
-// Fairness are the public figures of a protected drop.
+// Fairness are the public figures of a drop.
 type Fairness struct {
 	Over        bool       `json:"over" doc:"False until the drop is over or sold out; the figures are absent before."`
-	Entries     *int64     `json:"entries,omitempty" doc:"Claims that got a coupon." example:"20000"`
-	Refused     *int64     `json:"refused,omitempty" doc:"Claims that did not: without a pass, too late, or beyond the limit per user." example:"84000"`
+	Entries     *int64     `json:"entries,omitempty" doc:"Entries of the draw; of a drop without one the claims that got a coupon." example:"20000"`
+	Refused     *int64     `json:"refused,omitempty" doc:"Claims that did not get one, such as without a pass, too late, or beyond the limit per user; counted for drops that are protected or have doors." example:"84000"`
 	WithoutPass *int64     `json:"without_pass,omitempty" doc:"Of the refused: without a pass." example:"12000"`
 	Suspended   *int64     `json:"suspended,omitempty" doc:"Coupons under review now." example:"0"`
+	Filled      *int64     `json:"filled,omitempty" doc:"Users of the waitlist who got a coupon." example:"120"`
 	TakenBack   *int64     `json:"taken_back,omitempty" doc:"Coupons that were taken back from scripts." example:"2950"`
 	Restored    *int64     `json:"restored,omitempty" doc:"Coupons that were suspended and given back to their owners." example:"4"`
 	ReviewedAt  *time.Time `json:"reviewed_at,omitempty" doc:"When the claims were last reviewed." example:"2027-01-01T13:00:00Z"`
@@ -141,7 +142,7 @@ func (h *handlers) fairness(ctx context.Context, id int64) (*struct{ Body Fairne
 	}
 	body := Fairness{Over: over}
 	if over {
-		body = Fairness{true, &c.Entries, &c.Refused, &c.WithoutPass, &c.Suspended, &c.TakenBack, &c.Restored, pipeline.UTC(c.ReviewedAt)}
+		body = Fairness{true, &c.Entries, &c.Refused, &c.WithoutPass, &c.Suspended, &c.Filled, &c.TakenBack, &c.Restored, pipeline.UTC(c.ReviewedAt)}
 	}
 	return &struct{ Body Fairness }{body}, nil
 }

@@ -26,7 +26,7 @@ type Wait struct {
 	Lapses      int        `json:"lapses,omitempty" doc:"Offers that the user did not accept in time. After the first the user waits behind all others." example:"1"`
 	Ahead       string     `json:"ahead,omitempty" enum:"under_10,under_100,under_1000,more" doc:"While waiting, when the place is read: roughly how many users are before." example:"under_100"`
 	Chance      string     `json:"chance,omitempty" enum:"good,some,small" doc:"With ahead: how often the shop's last waitlists reached that far; absent where there were too few." example:"some"`
-	Reason      string     `json:"reason,omitempty" doc:"Why the user was skipped: limit_reached, taken_back (a coupon of the drop was taken from the user), struck (the user's entry of the draw was), user_erased, or ended." example:"ended"`
+	Reason      string     `json:"reason,omitempty" doc:"Why the user was skipped: limit_reached, household_limit, taken_back (a coupon of the drop was taken from the user), struck (the user's entry of the draw was), user_erased, or ended." example:"ended"`
 }
 
 type waitAnswer struct {
@@ -54,7 +54,7 @@ func (h *handlers) waitlistRoutes() {
 		Codes: []string{"not_waiting"}}, h.leaveWaitlist)
 	pipeline.Register(h.Pipeline, pipeline.Route{Traits: pipeline.Traits{Detached: true}, Method: http.MethodPost, Path: path + "/accept", ID: "accept-offer",
 		Summary: "Accept a coupon of the waitlist", Description: "For a drop with `\"waitlist\":\"offer\"`, while the place has an `accept_until`. The answer comes after the coupon is stored durably; a repetition returns the same coupon.",
-		Codes: []string{"not_waiting", "no_offer", "offer_lapsed", "offer_taken", "template_not_open", "ended", "limit_reached", "user_erased"}}, h.acceptOffer)
+		Codes: []string{"not_waiting", "no_offer", "offer_lapsed", "offer_taken", "template_not_open", "ended", "limit_reached", "household_limit", "user_erased"}}, h.acceptOffer)
 }
 
 func (h *handlers) joinWaitlist(ctx context.Context, in *struct {

@@ -53,10 +53,17 @@ type DoorsWish struct {
 // Door is a door as staff see it.
 type Door struct {
 	DoorWish
-	OpensAt  time.Time  `json:"opens_at" example:"2027-01-01T11:00:00Z"`
-	FrozenAt *time.Time `json:"frozen_at,omitempty" doc:"When its members were frozen: within a minute before it opened."`
-	Frozen   int64      `json:"frozen_members,omitempty" doc:"How many members it had then." example:"1204"`
-	Size     *DoorSize  `json:"size,omitempty" doc:"About how many users it is for now; absent if that could not be found out quickly."`
+	OpensAt  time.Time     `json:"opens_at" example:"2027-01-01T11:00:00Z"`
+	FrozenAt *time.Time    `json:"frozen_at,omitempty" doc:"When its members were frozen: within a minute before it opened."`
+	Frozen   int64         `json:"frozen_members,omitempty" doc:"How many members it had then." example:"1204"`
+	Size     *DoorSize     `json:"size,omitempty" doc:"About how many users it is for now; absent if that could not be found out quickly."`
+	Refused  []DoorRefusal `json:"refused" nullable:"false" doc:"Refused claims of its users, the most frequent refusal first. A refused claim that is repeated counts again."`
+}
+
+// DoorRefusal counts refused claims of users of a door.
+type DoorRefusal struct {
+	Code   string `json:"code" doc:"The code of the refusal." example:"sold_out"`
+	Claims int64  `json:"claims" example:"1204"`
 }
 
 // DoorSize is about how many users a door is for.
@@ -77,6 +84,8 @@ type DoorTest struct {
 type DoorPlan struct {
 	Doors []Door     `json:"doors" nullable:"false"`
 	Tests []DoorTest `json:"tests" nullable:"false"`
+	// Refused are those of users without a door.
+	Refused []DoorRefusal `json:"refused" nullable:"false" doc:"Refused claims of users without a door, or whose door was not known."`
 }
 
 type doorAnswer = pipeline.Versioned[DoorPlan]
@@ -123,10 +132,10 @@ func (h *handlers) putDoors(ctx context.Context, id, version int64, in DoorsWish
 }
 
 func doorsJSON(p door.Plan) *doorAnswer {
-	plan := DoorPlan{Doors: make([]Door, len(p.Template.Doors)), Tests: make([]DoorTest, len(p.Tests))}
+	plan := DoorPlan{Doors: make([]Door, len(p.Template.Doors)), Tests: make([]DoorTest, len(p.Tests)), Refused: refusedJSON(p.Refused, 0)}
 	for i, d := range p.Template.Doors {
 		j := Door{DoorWish: DoorWish{Name: d.Name, Who: string(d.Who), LeadMinutes: d.LeadMinutes, Share: d.Share, UserLimit: d.Limit, Weight: d.Weight, Texts: d.Texts},
-			OpensAt: p.Template.OpensFor(i + 1).UTC(), FrozenAt: pipeline.UTC(d.FrozenAt), Frozen: d.Members}
+			OpensAt: p.Template.OpensFor(i + 1).UTC(), FrozenAt: pipeline.UTC(d.FrozenAt), Frozen: d.Members, Refused: refusedJSON(p.Refused, i+1)}
 		if d.SegmentID != 0 {
 			j.SegmentID = pipeline.Decimal(d.SegmentID)
 		}
@@ -139,6 +148,16 @@ func doorsJSON(p door.Plan) *doorAnswer {
 		plan.Tests[i] = DoorTest{DoorTestWish{test.UserID.String(), test.Note, test.Wants}, test.Gets, test.Right()}
 	}
 	return pipeline.AtVersion(p.Template.Version, plan)
+}
+
+func refusedJSON(all []door.Refusal, place int) []DoorRefusal {
+	list := []DoorRefusal{}
+	for _, r := range all {
+		if r.Door == place {
+			list = append(list, DoorRefusal{r.Code, r.Claims})
+		}
+	}
+	return list
 }
 
 // ownDoor returns the door of the caller; nil if the drop has no doors, or the caller is no user.

@@ -11,10 +11,13 @@ import (
 	"dropbell/domain/coupon"
 	"dropbell/domain/delivery"
 	"dropbell/domain/door"
+	"dropbell/domain/flight"
 	"dropbell/domain/forecast"
 	"dropbell/domain/message"
 	"dropbell/domain/picture"
+	"dropbell/domain/rehearsal"
 	"dropbell/domain/reminder"
+	"dropbell/domain/series"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/waitlist"
@@ -74,9 +77,14 @@ type Deps struct {
 	Budgets    *budget.Service
 	Stock
 	Reminders *reminder.Service
-	Explainer *reminder.Explainer
-	Channels  delivery.Available
-	Doors     *door.Service
+	// Standing are the standing reservations of series.
+	Standing   *series.Reservations
+	Series     *series.Service
+	Explainer  *reminder.Explainer
+	Channels   delivery.Available
+	Doors      *door.Service
+	Flight     *flight.Service
+	Rehearsals *rehearsal.Service
 	// DoorMembers tells users about their own doors.
 	DoorMembers claim.Members
 	Draws       Draws
@@ -94,11 +102,15 @@ type handlers struct {
 func Routes(pl *pipeline.Pipeline, d Deps) {
 	h := &handlers{pl, d}
 	h.reservationRoutes()
+	h.seriesRoutes()
+	h.seriesStaffRoutes()
 	h.dropRoutes()
 	h.consentRoutes()
 	h.calendarRoutes()
 	h.templateRoutes()
 	h.forecastRoute()
+	h.flightRoute()
+	h.rehearsalRoutes()
 	h.capacityRoute()
 	h.moneyRoutes()
 	h.budgetRoutes()

@@ -95,7 +95,7 @@ func (h *handlers) templateRoutes() {
 		{template.Cancelling, "Cancel a drop before it opens"},
 	} {
 		pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodPost, "/admin/templates/{id}/"+string(tr.name), string(tr.name)+"-template", tr.text,
-			pipeline.Route{Codes: []string{"template_not_found", "stale_version", "invalid_transition", "budget_short", "door_tests"},
+			pipeline.Route{Codes: []string{"template_not_found", "stale_version", "invalid_transition", "budget_short", "door_tests", "flight_red"},
 				Example: `{"reason":"as planned"}`}), h.transition(tr.name))
 	}
 	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodGet, "/admin/templates/{id}/balance", "template-balance", "Recompute a template's balance sheet",

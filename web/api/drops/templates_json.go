@@ -27,6 +27,7 @@ type TemplateWish struct {
 	Product      string     `json:"product,omitempty" doc:"For target product: which one."`
 	Stock        int64      `json:"stock" doc:"How many coupons there are." example:"100"`
 	PerUserLimit int        `json:"per_user_limit,omitempty" default:"1" minimum:"1" doc:"How many of them one user can get."`
+	Household    int        `json:"household_limit,omitempty" minimum:"0" maximum:"1000" doc:"How many of them the users of one household can get together; 0 = no limit. Fixed once the drop is published." example:"0"`
 	OpensAt      time.Time  `json:"opens_at" doc:"Any whole second." example:"2027-01-01T12:00:00Z"`
 	ClosesAt     time.Time  `json:"closes_at" doc:"Any whole second after the opening." example:"2027-01-02T12:00:00Z"`
 	ValidUntil   *time.Time `json:"valid_until,omitempty" doc:"How long a claimed coupon is valid; either this or valid_hours. The drop ends with it, if that comes before closes_at." patch:"null = by valid_hours."`
@@ -64,7 +65,7 @@ type StaffNote struct {
 type ReturnWish struct {
 	AcceptMinutes  int    `json:"accept_minutes,omitempty" maximum:"1440" doc:"With waitlist offer: how long an offer can be accepted, 5 to 1440 minutes of the user's waking hours; 30 if left out." example:"30"`
 	UseWithinHours int    `json:"use_within_hours,omitempty" minimum:"0" maximum:"8760" doc:"Within how many hours a coupon must be used. While the drop runs, an unused coupon then returns to the stock, and goes to the waitlist first. 0 = no such limit." example:"24"`
-	RefundTo       string `json:"refund_to,omitempty" enum:"user,stock" default:"user" doc:"Who has a coupon after its order was refunded: its user, or the stock." example:"user"`
+	RefundTo       string `json:"refund_to,omitempty" enum:"holder,stock" default:"holder" doc:"Who has a coupon after its order was refunded: its holder, or the stock." example:"holder"`
 }
 
 // HoldOut is the share of a drop's users who get no message about it.
@@ -118,6 +119,7 @@ type Template struct {
 	Ledger       Ledger     `json:"stock_ledger"`
 	Coupons      *Tally     `json:"coupons,omitempty" doc:"The coupons by state; not in lists."`
 	PerUserLimit int        `json:"per_user_limit" example:"1"`
+	Household    int        `json:"household_limit,omitempty" example:"0"`
 	OpensAt      time.Time  `json:"opens_at" example:"2027-01-01T12:00:00Z"`
 	ClosesAt     time.Time  `json:"closes_at" example:"2027-01-02T12:00:00Z"`
 	ValidUntil   *time.Time `json:"valid_until,omitempty"`

@@ -142,6 +142,9 @@ func clientOf(r *http.Request) netip.Addr {
 }
 
 func (pl *Pipeline) byKey(r *http.Request, secret string, needed Access) (*Caller, error) {
+	if staff.IsTestSecret(secret) != pl.deps.Rehearsed {
+		return nil, invalid("this key reaches only rehearsals; use another one")
+	}
 	key, err := pl.keys.key(r.Context(), secret, clientOf(r))
 	if err != nil {
 		return nil, err

@@ -45,6 +45,8 @@ type Deps struct {
 	Idempotency Idempotency
 	Now         func() time.Time
 	Log         *slog.Logger // nil = slog.Default()
+	// Rehearsed says that the resources are those of a rehearsal: they are served to keys of rehearsals, and to no other key.
+	Rehearsed bool
 	// UserLimit and KeyLimit are requests per minute and caller, 0 = any
 	// number. Callers without credentials are counted by address, like users.
 	UserLimit int

@@ -227,12 +227,12 @@ func (h *handlers) newKey(w http.ResponseWriter, r *http.Request) error {
 
 func (h *handlers) createKey(w http.ResponseWriter, r *http.Request) error {
 	f := accesspages.KeyForm{Values: map[string]string{"name": r.PostFormValue("name"), "expires_at": r.PostFormValue("expires_at")},
-		RequestKey: r.PostFormValue("request_key")}
+		RequestKey: r.PostFormValue("request_key"), Test: r.PostFormValue("test") != ""}
 	for _, s := range r.PostForm["scopes"] {
 		f.Scopes = append(f.Scopes, staff.Scope(s))
 	}
 	in := staff.KeyInput{Name: f.Values["name"], Scopes: f.Scopes, ExpiresAt: shell.Day(f.Values["expires_at"], h.DefaultZone),
-		RequestKey: shell.CreationKey(r)}
+		RequestKey: shell.CreationKey(r), Test: f.Test}
 	if in.ExpiresAt == nil && f.Values["expires_at"] != "" {
 		f.Errors = []fault.Field{{Name: "expires_at", Key: "rule.date_format", Message: shell.TimeMessages("rule.date_format")}}
 		return h.Show(w, r, http.StatusUnprocessableEntity, f.Page())

@@ -111,6 +111,9 @@ func (h *handlers) drawUser(w http.ResponseWriter, r *http.Request, revealed boo
 		if p.Suppression, err = h.suppressionOf(r, u); err != nil {
 			return err
 		}
+		if p.Household, err = h.People.HouseholdSize(r.Context(), shell.Actor(r), u); err != nil {
+			return err
+		}
 		if p.Masked {
 			p.User = u.Masked()
 		}

@@ -35,6 +35,9 @@ func (h *handlers) campaignCalendar(w http.ResponseWriter, r *http.Request) erro
 		return err
 	}
 	q := campaign.CalendarQuery{Zone: h.DefaultZone, PerDay: plansPerDay}
+	if len(p.Shops) > 0 && !slices.ContainsFunc(p.Shops, func(s template.Shop) bool { return s.Timezone != p.Shops[0].Timezone }) {
+		p.Zone = h.ShopZone(p.Shops[0].Timezone)
+	}
 	if shop, ok := chosenShop(r, p.Shops); ok {
 		p.Shop, p.Zone, q.Shops = shop.Number, h.ShopZone(shop.Timezone), []int64{shop.Number}
 	}

@@ -10,6 +10,7 @@ import (
 	"dropbell/domain/campaign/approval"
 	"dropbell/domain/delivery"
 	"dropbell/domain/message"
+	"dropbell/domain/recipe"
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
@@ -21,6 +22,7 @@ import (
 type Deps struct {
 	Campaigns *campaign.Service
 	Approvals *approval.Service
+	Recipes   *recipe.Service
 	Templates shell.Templates
 	// Segments names the segments that the form offers; nil = none.
 	Segments *segment.Service
@@ -66,6 +68,8 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Report(shell.Get("/campaigns", staff.View, h.listCampaigns)),
 		shell.Report(shell.Get("/campaigns.csv", staff.View, h.exportCampaigns)),
 		shell.Post("/campaigns", staff.ManageCampaigns, h.createCampaign),
+		shell.Get("/recipes", staff.View, h.showRecipes),
+		shell.Post("/recipes/{id}/{form}", staff.ManageCampaigns, h.saveRecipe),
 		shell.Get("/campaigns/new", staff.ManageCampaigns, h.newCampaign),
 		shell.Report(shell.Post("/campaigns/preview", staff.ManageCampaigns, h.previewCampaign)),
 		shell.Get("/campaigns/{id}", staff.View, h.showCampaign),

@@ -37,6 +37,14 @@ func (h *handlers) listCampaigns(w http.ResponseWriter, r *http.Request) error {
 	if len(p.Errors) == 0 {
 		p.Export = shell.ExportURL(r)
 	}
+	past, err := h.Campaigns.WithResults(r.Context(), p.List)
+	if err != nil {
+		return err
+	}
+	p.Brought = make(map[int64]campaign.Results, len(past))
+	for _, c := range past {
+		p.Brought[c.ID] = c.Results
+	}
 	audiences := make([]campaign.Audience, len(p.List))
 	for i, c := range p.List {
 		audiences[i] = c.Audience

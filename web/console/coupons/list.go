@@ -58,10 +58,14 @@ func (h *handlers) coupons(r *http.Request, q coupon.Query) shell.List[coupon.Li
 		q.BeforeID, q.Limit = before, limit
 		return h.Coupons.List(r.Context(), shell.Actor(r), q)
 	}, KeyOf: func(l coupon.Listed) int64 { return l.ID }, File: shell.FileOf("coupons",
-		[]string{"id", "template_id", "template_name", "shop_number", "user_id", "state", "origin", "issued_at", "expires_at", "order_id", "discount", "currency"},
+		[]string{"id", "template_id", "template_name", "shop_number", "user_id", "state", "origin", "issued_at", "expires_at", "order_id", "discount", "currency", "door"},
 		func(l coupon.Listed) []any {
+			var door any
+			if l.Door > 0 {
+				door = l.Door
+			}
 			return []any{l.ID, l.TemplateID, l.TemplateName, l.ShopNumber, int64(l.UserID), string(l.At(l.Now)), l.Origin, l.IssuedAt, l.ExpiresAt,
-				l.OrderID, int64(l.Discount), l.Rule.Currency}
+				l.OrderID, int64(l.Discount), l.Rule.Currency, door}
 		})}
 }
 
@@ -75,6 +79,7 @@ func (h *handlers) exportCoupons(w http.ResponseWriter, r *http.Request) error {
 		shell.Redirect(w, r, "/coupons")
 		return nil
 	}
+	q.Doors = true
 	return h.coupons(r, q).Send(h.Shell, w, r)
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"dropbell/domain/claim"
 	"dropbell/domain/claim/gate"
+	"dropbell/domain/door"
 	"dropbell/domain/fault"
 	"dropbell/domain/report"
 	"dropbell/domain/staff"
@@ -51,6 +52,8 @@ type SalesDeps struct {
 	Curves  Curves
 	// Histories reads the events and earlier drops shown with curves.
 	Histories Histories
+	// Doors counts the refused claims of drops with doors.
+	Doors door.Counter
 	// Paces reads the claim gate's rate of accepted claims; nil = there is no gate.
 	Paces Paces
 }
@@ -162,6 +165,11 @@ func (d *Sales) look(ctx context.Context, id int64) (droppages.Sales, error) {
 			return s, err
 		}
 		s.Wait.Held = a.Held // of the same instant as the other numbers
+	}
+	if len(t.Doors) > 0 {
+		if s.Refused, err = d.Doors.DoorRefusals(ctx, t.ID); err != nil {
+			return s, err
+		}
 	}
 	if s.Tally, err = d.Tallies.Tally(ctx, t.ID); err != nil {
 		return s, err

@@ -27,7 +27,7 @@ import (
 
 // elsewhere are the fault codes that no operation of the API answers with: codes of the console and
 // its files, of links, and of workers.
-const elsewhere = ` audience_gone audience_other_shop batch_not_found channel_not_testable channel_paused confirm_it_is_you consents_taken coupon_raced dead_letter_job_not_found
+const elsewhere = ` dress_doors dress_state dress_there dress_users rehearsal_not_found audience_gone audience_other_shop batch_not_found channel_not_testable channel_paused confirm_it_is_you consents_taken coupon_raced dead_letter_job_not_found
 	dead_message_not_found email_taken empty_link export_store_away half_sign_in_ended job_kind_unknown job_lease_lost job_over job_workers_died key_not_found key_repeated
 	last_admin last_second_factor lease_lost limited_to_shops link_invalid malformed cross_origin no_job no_rows no_user_column
 	no_work not_firable not_startable passkeys_unavailable password_link_invalid passwords_off range_too_large report_link_invalid
@@ -36,7 +36,7 @@ const elsewhere = ` audience_gone audience_other_shop batch_not_found channel_no
 	sheet_unreadable sign_in_refused slot_not_found sso_attempt sso_not_asked_again sso_refused sso_unavailable staff_disabled too_many_contacts_shown too_many_tests
 	staff_not_found too_many_rows unwritable upload_not_found
 	campaign_draft_in_use destination_not_found draft_in_use queue_not_found queue_task_active queue_task_not_found too_late_to_undo
-	too_many_destinations too_many_views view_not_found view_taken model_not_found model_taken too_many_models browser_not_found
+	too_many_destinations too_many_views view_not_found view_taken model_not_found model_taken too_many_models series_day_gone recipe_not_found browser_not_found
 	provider_not_found providers_key_missing provider_secrets_sealed provider_in_use too_many_providers
 	callback_unreadable callback_unverified shop_not_movable pass_devices_exceeded pass_not_found pass_token_invalid `
 

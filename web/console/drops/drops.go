@@ -14,12 +14,15 @@ import (
 	"dropbell/domain/door"
 	"dropbell/domain/draw"
 	"dropbell/domain/fault"
+	"dropbell/domain/flight"
 	"dropbell/domain/forecast"
 	"dropbell/domain/job"
 	"dropbell/domain/message"
+	"dropbell/domain/rehearsal"
 	"dropbell/domain/reminder"
 	"dropbell/domain/report"
 	"dropbell/domain/segment"
+	"dropbell/domain/series"
 	"dropbell/domain/staff"
 	"dropbell/domain/staff/alert"
 	"dropbell/domain/template"
@@ -86,6 +89,7 @@ type Audiences interface {
 type Deps struct {
 	Templates *template.Service
 	Models    template.Models
+	Series    *series.Service
 	Bulks     *template.Bulks
 	Jobs      *job.Service
 	Shops     Shops
@@ -101,6 +105,9 @@ type Deps struct {
 	Reports      *report.Service
 	Budgets      *budget.Service
 	Doors        *door.Service
+	Flight       *flight.Service
+	Rehearsals   *rehearsal.Service
+	Dresses      *rehearsal.Dresses
 	Segments     *segment.Service
 	Texts        Texts
 	Approvals    Approvals
@@ -207,6 +214,11 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Post("/templates/{id}/move", staff.ManageTemplates, h.move),
 		shell.Get("/templates/{id}/doors", staff.View, h.showDoors),
 		shell.Post("/templates/{id}/doors", staff.ManageTemplates, h.saveDoors),
+		shell.Get("/templates/{id}/flight", staff.View, h.showFlight),
+		shell.Live(time.Second, shell.Get("/templates/{id}/rehearsal", staff.View, h.showRehearsals)),
+		shell.Post("/templates/{id}/rehearsal", staff.ManageTemplates, h.rehearse),
+		shell.Get("/templates/{id}/dress", staff.ManageTemplates, h.dressForm),
+		shell.Post("/templates/{id}/dress", staff.ManageTemplates, h.dress),
 		shell.Get("/templates/{id}/stock", staff.ManageTemplates, h.stockForm),
 		shell.Post("/templates/{id}/stock", staff.ManageTemplates, h.raiseStock),
 		shell.Report(shell.Get("/templates/{id}/balance", staff.View, h.balance)),
@@ -234,6 +246,16 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Report(shell.Get("/money.csv", staff.View, h.exportEarned)),
 		shell.Get("/budgets", staff.View, h.showBudgets),
 		shell.Post("/budgets", staff.ManageTemplates, h.setBudget),
+		shell.Get("/series", staff.View, h.listSeries),
+		shell.Post("/series", staff.ManageTemplates, h.createSeries),
+		shell.Get("/series/new", staff.ManageTemplates, h.newSeries),
+		shell.Post("/series/preview", staff.ManageTemplates, h.previewSeries),
+		shell.Get("/series/{id}", staff.View, h.showSeries),
+		shell.Get("/series/{id}/edit", staff.ManageTemplates, h.editSeries),
+		shell.Post("/series/{id}/edit", staff.ManageTemplates, h.saveSeries),
+		shell.Get("/series/{id}/{step:pause|resume|end}", staff.ManageTemplates, h.confirmSeries),
+		shell.Post("/series/{id}/{step:pause|resume|end}", staff.ManageTemplates, h.takeSeries),
+		shell.Post("/series/{id}/holidays", staff.ManageTemplates, h.saveHolidays),
 		shell.Get("/shops", staff.View, h.listShops),
 		shell.Get("/shops.csv", staff.View, h.exportShops),
 		shell.Post("/shops", staff.ManageTemplates, h.createShop),

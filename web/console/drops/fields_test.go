@@ -29,7 +29,7 @@ func specs() []template.Spec {
 	b.Kind, b.AmountOff, b.PercentOff, b.MaxOff = template.PercentOff, 0, 20, 3000
 	b.ValidHours, b.ValidUntil = 0, &until
 	b.Opening, b.Waitlist, b.Protection = template.Opening{OpeningMode: template.FirstCome}, template.OfferNext, template.Standard
-	b.AcceptMinutes, b.UseWithinHours = 45, 24
+	b.AcceptMinutes, b.UseWithinHours, b.HouseholdLimit = 45, 24, 3
 	return []template.Spec{a, b}
 }
 

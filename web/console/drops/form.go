@@ -106,6 +106,9 @@ func (h *handlers) editTemplate(w http.ResponseWriter, r *http.Request) error {
 	}
 	f := h.formOf(t, shops)
 	f.Values = valuesOf(t)
+	if err := h.seriesOf(r, t, &f); err != nil {
+		return err
+	}
 	return h.showForm(w, r, http.StatusOK, f)
 }
 
@@ -133,6 +136,9 @@ func (h *handlers) saveTemplate(w http.ResponseWriter, r *http.Request) error {
 	}
 	f := h.formOf(t, shops)
 	f.Values = typedValues(r)
+	if err := h.seriesOf(r, t, &f); err != nil {
+		return err
+	}
 	if r.PostFormValue("again") != "" {
 		return h.showForm(w, r, http.StatusOK, f)
 	}
@@ -145,7 +151,11 @@ func (h *handlers) saveTemplate(w http.ResponseWriter, r *http.Request) error {
 		f.Errors = broken
 		return h.showForm(w, r, http.StatusUnprocessableEntity, f)
 	}
-	saved, err := h.Templates.Edit(r.Context(), shell.Actor(r), t.ID, template.Edition{Version: version, Spec: spec})
+	save := h.Templates.Edit
+	if f.Series != "" && f.Scope == "all" {
+		save = h.Series.EditAll
+	}
+	saved, err := save(r.Context(), shell.Actor(r), t.ID, template.Edition{Version: version, Spec: spec})
 	switch {
 	case errors.Is(err, fault.ErrStale):
 		if t, err = shell.OwnTemplate(r, h.Templates); err != nil {
@@ -232,6 +242,9 @@ func (h *handlers) messageStep(w http.ResponseWriter, r *http.Request) error {
 	} else if t != nil && shell.Actor(r).Can(staff.ManageTemplates, t.ShopNumber) {
 		f = h.formOf(*t, shops)
 		f.Values = typedValues(r)
+		if err := h.seriesOf(r, *t, &f); err != nil {
+			return err
+		}
 		f.Version, _ = strconv.ParseInt(r.PostFormValue("version"), 10, 64) // that of the form, which saving compares
 	}
 	f.Preview = h.preview(r, f.Values, shops)

@@ -323,6 +323,9 @@ func (h *handlers) templatePage(ctx context.Context, t template.Template) (dropp
 	if err == nil {
 		p.Shards, err = h.Sales.Shards(ctx, t)
 	}
+	if err == nil && h.Now().Before(t.OpensAt) {
+		p.Flight, _, err = h.Flight.Kept(ctx, t.ID)
+	}
 	return p, err
 }
 

@@ -7,10 +7,12 @@ import (
 	"strconv"
 	"time"
 
+	"dropbell/domain/door"
 	"dropbell/domain/fault"
 	"dropbell/domain/increment"
 	"dropbell/domain/report"
 	"dropbell/domain/staff"
+	"dropbell/domain/template"
 	droppages "dropbell/views/pages/drops"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
@@ -152,20 +154,27 @@ func (h *handlers) exportResults(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	increments := map[int64]*increment.Increment{}
+	increments, refused := map[int64]*increment.Increment{}, map[int64][]door.Refusal{}
 	for _, f := range list {
+		if refused[f.Template.ID], err = h.Reports.RefusedOf(r.Context(), f.Template); err != nil {
+			return err
+		}
 		if increments[f.Template.ID], err = h.Reports.IncrementOf(r.Context(), f.Template); err != nil {
 			return err
 		}
 	}
-	head := []string{"id", "name", "shop_number", "opens_at", "total", "issued", "used", "reminders", "opened", "currency", "orders", "ordered", "discount", "revenue", "refunded", "sold_out_seconds"}
+	head := []string{"id", "name", "shop_number", "opens_at", "total", "issued", "used", "reminders", "opened", "currency", "orders", "ordered", "discount", "revenue", "refunded", "sold_out_seconds", "refused_no_door", "refused_door_1", "refused_door_2", "refused_door_3", "refused_door_4"}
 	return shell.FileOf("results", slices.Concat(head, shell.SMSHead(), shell.IncrementHead()), func(f report.Figures) []any {
 		t, m := f.Template, f.Money
 		var soldOut any
 		if f.SoldOutAfter > 0 {
 			soldOut = f.SoldOutAfter.Seconds()
 		}
+		doors := make([]any, 1+template.MaxDoors)
+		for place := 0; place <= len(t.Doors) && len(t.Doors) > 0; place++ {
+			doors[place] = door.Sum(refused[t.ID], place)
+		}
 		return append([]any{t.ID, t.Name, t.ShopNumber, t.OpensAt, f.Total, f.Issued, f.Tally.Used, f.Progress.Sent, f.Opened, t.Currency, m.Orders(), int64(m.Ordered()),
-			int64(m.Discount()), int64(m.Revenue()), int64(m.Refunded()), soldOut}, append(shell.SMSCells(m.SMS), shell.IncrementCells(increments[t.ID])...)...)
+			int64(m.Discount()), int64(m.Revenue()), int64(m.Refunded()), soldOut}, slices.Concat(doors, shell.SMSCells(m.SMS), shell.IncrementCells(increments[t.ID]))...)
 	}).Send(h.Shell, w, r, shell.Each(list))
 }

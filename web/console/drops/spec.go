@@ -47,8 +47,8 @@ func typedValues(r *http.Request) map[string]string {
 // blankValues returns the initial values of a new form.
 func blankValues(shops []template.Shop) map[string]string {
 	v := map[string]string{"kind": string(template.AmountOff), "currency": "CNY", "target": string(template.WholeShop), "validity": "hours",
-		"valid_hours": "72", "per_user_limit": "1", "obtain": string(template.ByClaim), "claim_mode": string(template.Durable), "hold_out_percent": "0", "waitlist": string(template.NoWaitlist),
-		"accept_minutes": strconv.Itoa(template.DefaultAcceptMinutes), "use_within_hours": "0", "refund_to": string(template.RefundToUser), "protection": string(template.Unprotected),
+		"valid_hours": "72", "per_user_limit": "1", "household_limit": "0", "obtain": string(template.ByClaim), "claim_mode": string(template.Durable), "hold_out_percent": "0", "waitlist": string(template.NoWaitlist),
+		"accept_minutes": strconv.Itoa(template.DefaultAcceptMinutes), "use_within_hours": "0", "refund_to": string(template.RefundToHolder), "protection": string(template.Unprotected),
 		"opening_mode": string(template.FirstCome), "entry_minutes": "0", "max_per_order": "1", "refund_rule": string(template.Keep),
 		"notify_channels": delivery.App.String()}
 	if len(shops) > 0 {
@@ -62,7 +62,7 @@ func valuesOf(t template.Template) map[string]string {
 	v := form.Values(t.Spec, t.Currency, t.Zone())
 	v["validity"] = "hours"
 	v["waitlist"] = cmp.Or(v["waitlist"], string(template.NoWaitlist)) // models from before there were waitlists
-	v["refund_to"] = cmp.Or(v["refund_to"], string(template.RefundToUser))
+	v["refund_to"] = cmp.Or(v["refund_to"], string(template.RefundToHolder))
 	v["refund_rule"] = cmp.Or(v["refund_rule"], string(template.Keep)) // models from before there were refund rules
 	if v["max_per_order"] == "0" {
 		v["max_per_order"] = "1"
@@ -104,7 +104,7 @@ func counts(values map[string]string, name string) bool {
 		return template.OpeningMode(values["opening_mode"]) == template.ByDraw && strings.TrimSpace(values[name]) != ""
 	case "accept_minutes":
 		return template.Waitlist(values["waitlist"]) == template.OfferNext && strings.TrimSpace(values[name]) != ""
-	case "hold_out_percent", "use_within_hours", "max_per_order":
+	case "hold_out_percent", "use_within_hours", "max_per_order", "household_limit":
 		return strings.TrimSpace(values[name]) != ""
 	case "product":
 		return template.Target(values["target"]) == template.Product

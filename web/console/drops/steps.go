@@ -95,6 +95,13 @@ func (h *handlers) stepQuestion(r *http.Request, t template.Template) (pageparts
 		if err != nil {
 			return p, err
 		}
+		reds, err := h.Flight.Reds(r.Context(), t)
+		if err != nil {
+			return p, err
+		}
+		if n := len(reds); n > 0 {
+			p.Points = append(p.Points, shell.Frame(r).Locale.N("confirm.publish.red", int64(n)))
+		}
 		looked, err := h.Texts.Looked(r.Context(), t.ID)
 		if err != nil {
 			return p, err

@@ -71,7 +71,7 @@ func (h *handlers) lasting(r *http.Request) (list []droppages.Attention, err err
 }
 
 // unwritten are the drops that open soon and whose reminders have the built-in text on every
-// channel.
+// channel. Several drops are one entry.
 func (h *handlers) unwritten(r *http.Request, drops []droppages.Drop) (list []droppages.Attention, err error) {
 	by, now := shell.Actor(r), h.Now()
 	for _, d := range drops {
@@ -89,6 +89,9 @@ func (h *handlers) unwritten(r *http.Request, drops []droppages.Drop) (list []dr
 			list = append(list, droppages.Attention{Tone: ui.Info, URL: "/templates/" + strconv.FormatInt(d.ID, 10) + "/message",
 				Text: shell.Say(r, "task.texts", d.Name)})
 		}
+	}
+	if n := len(list); n > 1 {
+		list = []droppages.Attention{{Tone: ui.Info, URL: "/templates?state=scheduled", Text: shell.Frame(r).Locale.N("task.texts_of", int64(n))}}
 	}
 	return list, nil
 }

@@ -12,6 +12,7 @@ import (
 	"dropbell/domain/forecast"
 	"dropbell/domain/picture"
 	"dropbell/domain/queue"
+	"dropbell/domain/recipe"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/staff/alert"
@@ -80,7 +81,7 @@ func (c Console) Deps() console.Deps {
 	files := &upload.Files{Uploads: stores.Uploads, Tables: c.Tables, Log: c.Shell.Log}
 	// Parts that pages of several subjects show.
 	states := consoledelivery.NewStates(stores.Channels, c.Circuits, channels, c.Complete)
-	sales := coupons.NewSales(coupons.SalesDeps{Templates: u.Templates, Stock: c.Stock, Tallies: stores.CouponTallies, Curves: stores.StockLedgers, Histories: u.Reports, Paces: c.Paces})
+	sales := coupons.NewSales(coupons.SalesDeps{Templates: u.Templates, Stock: c.Stock, Tallies: stores.CouponTallies, Curves: stores.StockLedgers, Histories: u.Reports, Doors: stores.Templates, Paces: c.Paces})
 
 	sh := c.Shell
 	sh.ShopList, sh.Unread, sh.Sessions, sh.Now = shops, c.Alerts.Unread, stores.Sessions, c.Now
@@ -92,19 +93,19 @@ func (c Console) Deps() console.Deps {
 		Audience: audience.Deps{Timeline: &timeline.Service{Store: stores.Users, Batches: &delivery.Ledger{Store: stores.Deliveries}}, People: u.Users, Users: stores.Users, Segments: u.Segments, Reminders: u.Reminders, Inbox: u.Inbox, Coupons: u.Coupons,
 			Letters: &campaign.Letters{Store: stores.Campaigns}, Suppressions: &feedback.Suppressions{Store: stores.Suppressions}, Jobs: u.Jobs, Files: files, Carts: stores.CouponSteps,
 			Audit: audit, Channels: channels, VerifiedOnly: c.VerifiedOnly},
-		Campaigns: campaigns.Deps{Campaigns: u.Campaigns, Approvals: u.Approvals, Templates: u.Templates, Segments: u.Segments, Audit: audit, States: states, Channels: channels,
+		Campaigns: campaigns.Deps{Campaigns: u.Campaigns, Approvals: u.Approvals, Recipes: &recipe.Service{Store: stores.Recipes}, Templates: u.Templates, Segments: u.Segments, Audit: audit, States: states, Channels: channels,
 			VerifiedOnly: c.VerifiedOnly, LinkExample: c.CampaignLink},
 		Coupons: coupons.Deps{Templates: u.Templates, Coupons: u.Coupons, Codes: u.Codes, Grants: u.Grants, Jobs: u.Jobs, Files: files,
 			Notices: stores.Notices, Tallies: stores.CouponTallies, Sales: sales, Reviews: u.Reviews, Carts: stores.CouponSteps, Patience: c.Patience},
 		Delivery: consoledelivery.Deps{States: states, Settings: stores.Channels, Control: &delivery.Control{Store: stores.Channels, Now: c.Now}, Tests: c.Tests,
 			Ledger: &delivery.Ledger{Store: stores.Deliveries}, DeadLetters: u.DeadLetters, Templates: u.Templates, Channels: channels, Providers: c.Providers, Mail: c.Mail},
 		Docs: docs.Deps{API: c.API},
-		Drops: drops.Deps{Templates: u.Templates, Models: template.Models{Store: stores.Models, Templates: u.Templates}, Bulks: &template.Bulks{Templates: u.Templates, Jobs: u.Jobs},
+		Drops: drops.Deps{Templates: u.Templates, Models: u.Models, Series: u.Series, Bulks: &template.Bulks{Templates: u.Templates, Jobs: u.Jobs},
 			Jobs: u.Jobs, Shops: shops,
 			Reminders: drops.Reminders{Board: stores.Boards, Figures: stores.Figures(), Cockpits: stores.Cockpits, Explainer: u.Explainer, Receipts: &reminder.Receipts{Store: stores.Boards},
 				Forecaster: c.Forecaster, TextCosts: c.TextCosts, Announcements: &reminder.Announcements{Store: stores.Announcements, Now: c.Now}},
 			Users: stores.Users, Audit: audit, DeadLetters: u.DeadLetters, DeadMessages: stores.DeadMessages, Webhooks: stores.Hooks, Sales: sales, Texts: u.Messages, Approvals: u.Approvals, Alerts: c.Alerts,
-			Draws: u.Draws, Setups: template.Setups{Store: stores.Setups}, Limits: campaigns.Limits{Campaigns: u.Campaigns}, Audiences: u.Campaigns, Reports: u.Reports, Budgets: u.Budgets, Doors: u.Doors, Segments: u.Segments, States: states, Channels: channels},
+			Draws: u.Draws, Setups: template.Setups{Store: stores.Setups}, Limits: campaigns.Limits{Campaigns: u.Campaigns}, Audiences: u.Campaigns, Reports: u.Reports, Budgets: u.Budgets, Doors: u.Doors, Flight: u.Flight, Rehearsals: u.Rehearsals, Dresses: u.Dresses, Segments: u.Segments, States: states, Channels: channels},
 		Messages: messages.Deps{Messages: u.Messages, Templates: u.Templates, Users: u.Users, Own: stores.Messages, Readers: u.Campaigns, Tests: c.Tests, LinkExample: c.DropLink,
 			Pictures: c.Pictures, PublicURL: c.PicturesURL},
 		Search: search.Deps{Templates: u.Templates, Campaigns: u.Campaigns, Users: stores.Users, Coupons: u.Coupons, Codes: u.Codes, Segments: u.Segments},

@@ -17,15 +17,18 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/door"
 	"dropbell/domain/draw"
+	"dropbell/domain/flight"
 	"dropbell/domain/forecast"
 	"dropbell/domain/inbox"
 	"dropbell/domain/job"
 	"dropbell/domain/message"
 	"dropbell/domain/redeemcode"
+	"dropbell/domain/rehearsal"
 	"dropbell/domain/reminder"
 	"dropbell/domain/report"
 	"dropbell/domain/review"
 	"dropbell/domain/segment"
+	"dropbell/domain/series"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 )
@@ -50,6 +53,10 @@ type Surroundings struct {
 	Stock       gate.Accounts
 	CodeKeys    *redeemcode.Keyring
 	Forecaster  *forecast.Forecaster
+	// Links calls the links of messages; nil = flight checks call none.
+	Links flight.Caller
+	// Quiet is [rehearsal.Service.Quiet].
+	Quiet time.Duration
 	// LinkSecret signs the links to reports.
 	LinkSecret string
 	// NoPasses says that no passes can be issued; see [template.Service.NoPasses].
@@ -69,7 +76,12 @@ type UseCases struct {
 	Reviews     *review.Service
 	Jobs        *job.Service
 	Templates   *template.Service
+	Models      template.Models
+	Series      *series.Service
 	Doors       *door.Service
+	Flight      *flight.Service
+	Rehearsals  *rehearsal.Service
+	Dresses     *rehearsal.Dresses
 	DoorMembers *door.Members
 	Reminders   *reminder.Service
 	Explainer   *reminder.Explainer
@@ -97,6 +109,13 @@ func NewUseCases(s Surroundings) (u UseCases) {
 	u.Templates = &template.Service{Store: s.Templates, Now: s.Now, Texts: s.Texts, NoPasses: s.NoPasses, Draws: s.Draws}
 	u.Doors = NewDoors(stores, u.Templates, s.Now)
 	u.Templates.Ready = u.Doors.Ready
+	u.Flight = app.NewFlight(stores, app.Flight{Doors: u.Doors, Forecaster: s.Forecaster, Texts: s.Texts, Links: s.Links, Now: s.Now,
+		Channels: func(context.Context) (delivery.ChannelSet, error) { return s.Channels.Set(), nil }})
+	u.Templates.Flight = u.Flight.Publishable
+	u.Rehearsals = &rehearsal.Service{Store: stores.Rehearsals, Templates: u.Templates, Quiet: s.Quiet, Now: s.Now}
+	u.Dresses = &rehearsal.Dresses{Doors: u.Doors, Guests: stores.Rehearsals, Lists: stores.Segments}
+	u.Models = template.Models{Store: stores.Models, Templates: u.Templates}
+	u.Series = &series.Service{Store: stores.Series, Models: u.Models, Templates: u.Templates, Now: s.Now}
 	u.Draws = &draw.Desk{Store: stores.Draws, Templates: u.Templates}
 	u.DoorMembers = &door.Members{Store: stores.Doors, Now: s.Now}
 	u.Reminders = &reminder.Service{Store: s.Reservations, Templates: s.Lookup, Channels: s.Channels, Doors: u.DoorMembers, Erased: s.Erased, Now: s.Now}
@@ -106,7 +125,7 @@ func NewUseCases(s Surroundings) (u UseCases) {
 	u.DeadLetters = &delivery.DeadLetters{Store: stores.DeadLetters}
 	u.Messages = &message.Service{Store: stores.Messages}
 	u.Reports = &report.Service{Templates: u.Templates, Reminders: stores.Cockpits, Board: stores.Boards, Stock: s.Stock,
-		Tallies: stores.CouponTallies, Curves: stores.StockLedgers, Forecasts: s.Forecaster, Store: stores.Reports, Money: stores.Reports, Brakes: stores.Reviews, Draws: stores.Draws,
+		Tallies: stores.CouponTallies, Curves: stores.StockLedgers, Forecasts: s.Forecaster, Store: stores.Reports, Money: stores.Reports, Brakes: stores.Reviews, Draws: stores.Draws, Doors: stores.Templates,
 		Signed: report.Links{Links: user.NewLinks(s.LinkSecret)}, Now: s.Now}
 
 	// Audience and campaigns.
@@ -119,7 +138,7 @@ func NewUseCases(s Surroundings) (u UseCases) {
 	u.Budgets = &budget.Service{Store: stores.Budgets, Templates: u.Templates, Campaigns: u.Campaigns}
 
 	// Coupons.
-	u.Coupons = &coupon.Admin{Store: stores.CouponSteps}
+	u.Coupons = &coupon.Admin{Store: stores.CouponSteps, Doors: stores.Doors}
 	u.Grants = &coupon.Grants{Store: stores.Grants, Jobs: u.Jobs, Now: s.Now}
 	u.Codes = &redeemcode.Service{Store: stores.Codes, Keys: s.CodeKeys, Now: s.Now}
 	return u

@@ -11,8 +11,10 @@ import (
 
 // TemplateColumns are the columns of a template t of a shop s; see [ScanTemplate]. The column of
 // channels is never empty; without days a template has no channels.
-var TemplateColumns = FieldColumns(template.Fields, "t", map[string]string{"notify_channels": "case when t.notify_days <> 0 then t.notify_channels else 0 end"}) +
-	`, t.id, s.name, s.timezone, s.claim_url, t.issued, t.returned, t.held, t.state, t.version, t.created_at, t.updated_at, t.published_at, t.ended_at, t.remind_once, t.door_base, ` + DoorsOf
+var TemplateColumns = FieldColumns(template.Fields, "t", map[string]string{"notify_channels": "case when t.notify_days <> 0 then t.notify_channels else 0 end",
+	"refund_to": "case t.refund_to when 'user' then 'holder' else t.refund_to end"}) +
+	`, t.id, s.name, s.timezone, s.claim_url, t.issued, t.returned, t.held, t.state, t.version, t.created_at, t.updated_at, t.published_at, t.ended_at, t.remind_once, t.door_base, ` + DoorsOf +
+	`, coalesce((select d.series_id from series_drops d where d.template_id = t.id), 0)`
 
 // DoorsOf are the doors of the template t, null for a template without doors; see [template.Door].
 const DoorsOf = `case when t.doors > 0 then (select jsonb_agg(jsonb_build_object('name', d.name, 'who', d.who, 'segment_id', coalesce(d.segment_id, 0),
@@ -57,7 +59,7 @@ func Template(ctx context.Context, db *DB, id int64) (template.Template, error) 
 func TemplateFields(t *template.Template) []any {
 	return append(FieldPlaces(template.Fields, &t.Spec), &t.ID, &t.ShopName, &t.ShopTimezone, &t.ShopClaimURL, &t.Issued,
 		&t.Returned, &t.Held, &t.Stored, &t.Version, &t.CreatedAt, &t.UpdatedAt, &t.PublishedAt, &t.EndedAt, &t.RemindOnce,
-		&t.DoorBase, &t.Doors)
+		&t.DoorBase, &t.Doors, &t.SeriesID)
 }
 
 // TemplateEndsAt is [template.Spec.EndsAt] of the row t; least ignores nulls.

@@ -17,6 +17,7 @@ const (
 	ofCampaign = `t.campaign_id = any({campaigns})`
 	ofBatch    = `exists (select from batches b where b.id = t.batch_id and (b.kind <> 'campaign' and b.template_id = any({drops}) or b.kind = 'campaign' and b.owner_id = any({campaigns})))`
 	ofCoupon   = `exists (select from coupons c where c.id = t.coupon_id and c.template_id = any({drops}))`
+	ofSeries   = `exists (select from series r where r.id = t.series_id and r.shop_number = {shop})`
 	ofOrder    = `exists (select from coupon_orders o where o.order_id = t.order_id and o.shop_number = {shop})`
 	ofSlot     = `exists (select from slots s where s.id = t.slot_id and s.template_id = any({drops}) and s.state <> 'waiting')`
 	// ofSegment is whether a deleted draft is for a segment, which the other installation does not have.
@@ -43,18 +44,18 @@ var others = []table{
 	{"slots", ofDrop + ` and t.state <> 'waiting'`}, {"slot_results", ofSlot}, {"slot_forecasts", ofSlot},
 	{"bookings", ofDrop}, {"figure_recounts", ofDrop}, {"announcements", ofDrop}, {"drop_openings", ofDrop}, {"drop_opening_counts", ofDrop},
 	{"draws", ofDrop + ` and t.state in ('done', 'cancelled')`}, {"draw_counts", ofDrop}, {"draw_chunks", ofDrop}, {"waitlists", ofDrop + ` and t.settled`},
-	{"report_links", ofDrop}, {"drop_models", ofShop}, {"deleted_drafts", ofShop + ` and not (` + ofSegment + `)`}, {"live_channels", ofDrop}, {"drop_archives", ofDrop}, {"exports", ofDrop + ` and t.due_at is null`},
+	{"report_links", ofDrop}, {"drop_models", ofShop}, {"series", ofShop}, {"series_drops", ofSeries}, {"series_reservations", ofSeries}, {"deleted_drafts", ofShop + ` and not (` + ofSegment + `)`}, {"live_channels", ofDrop}, {"drop_archives", ofDrop}, {"exports", ofDrop + ` and t.due_at is null`},
 	{"message_versions", ofShop}, {"message_looks", ofDrop}, {"pictures", ofShop}, {"sms_spent_drops", ofDrop}, {"sms_drop_costs", ofDrop},
-	{"campaigns", ofShop}, {"campaign_publications", ofCampaign}, {"campaign_messages", ofCampaign}, {"campaign_limits", ofShop}, {"campaign_openings", ofCampaign},
+	{"campaigns", ofShop}, {"recipes", ofShop}, {"recipe_rounds", `exists (select from recipes r where r.id = t.recipe_id and r.shop_number = {shop})`}, {"campaign_publications", ofCampaign}, {"campaign_messages", ofCampaign}, {"campaign_limits", ofShop}, {"campaign_openings", ofCampaign},
 	{"campaign_results", ofCampaign}, {"campaign_requests", ofCampaign}, {"campaign_decisions", ofCampaign}, {"campaign_series", ofCampaign}, {"sms_campaign_costs", ofCampaign},
 	{"gates", ofDrop}, {"gate_shards", ofDrop}, {"code_batches", ofDrop},
 	{"code_parts", `exists (select from code_batches b where b.id = t.batch_id and b.template_id = any({drops}))`},
-	{"claim_refusals", ofDrop}, {"review_runs", ofDrop}, {"reviews", ofDrop},
+	{"claim_refusals", ofDrop}, {"door_refusals", ofDrop}, {"review_runs", ofDrop}, {"reviews", ofDrop},
 	{"review_coupons", `exists (select from reviews v where v.id = t.review_id and v.template_id = any({drops}))`},
 	{"coupon_tallies", ofDrop}, {"tally_changes", ofDrop}, {"removed_coupons", ofDrop}, {"sale_hours", ofDrop},
 	{"notice_runs", ofDrop}, {"notice_days", ofDrop}, {"notices", ofDrop + ` and t.status <> 0`},
 	{"wallet_passes", ofCoupon}, {"wallet_registrations", ofCoupon},
-	{"orders", ofShop}, {"coupon_orders", ofShop}, {"coupon_use_lines", ofOrder}, {"coupon_order_refunds", ofOrder}, {"budgets", `(t.scope = 'shop' and t.subject = {shop} or t.scope = 'drop' and t.subject = any({drops}) or t.scope = 'campaign' and t.subject = any({campaigns}))`},
+	{"orders", ofShop}, {"coupon_orders", ofShop}, {"coupon_use_lines", ofOrder}, {"coupon_order_refunds", ofOrder}, {"coupon_order_nets", ofDrop}, {"budgets", `(t.scope = 'shop' and t.subject = {shop} or t.scope = 'drop' and t.subject = any({drops}) or t.scope = 'campaign' and t.subject = any({campaigns}))`},
 	{"jobs", ofShop}, {"job_errors", `exists (select from jobs j where j.id = t.job_id and j.shop_number = {shop})`},
 	{"grant_rows", `exists (select from jobs j where j.id = t.sheet_id and j.shop_number = {shop})`},
 	{"hook_endpoints", ofShop}, {"hook_listeners", ofShop}, {"hook_events", ofShop}, {"hook_deliveries", ofEndpoint},
@@ -77,7 +78,7 @@ var acting = []table{
 }
 
 // unneeded are rows that the other database makes anew, or has no use for.
-var unneeded = []table{{"stock_counts", ofDrop}, {"providers", ofShop + ` and t.deleted_at is not null`}, {"deleted_drafts", ofShop + ` and ` + ofSegment}}
+var unneeded = []table{{"stock_counts", ofDrop}, {"flight_checks", ofDrop}, {"rehearsals", ofShop}, {"providers", ofShop + ` and t.deleted_at is not null`}, {"deleted_drafts", ofShop + ` and ` + ofSegment}}
 
 // staying are the tables whose rows stay: those of the installation and its staff, its audit log,
 // those that only their own database reads, and records of calls of providers. users, inbox_reads,

@@ -39,8 +39,10 @@ func NewClient(base, key string) *Client {
 // request is one call. Body is JSON unless it is an io.Reader.
 type request struct {
 	method, path string
-	user         int64 // in whose name, 0 for none
+	user         int64  // in whose name, 0 for none
+	token        string // of the user who calls; "" = the service key
 	body         any
+	version      int64  // that a change is based on; 0 = none
 	key          string // the idempotency key of a call that must not be repeated; "" = a new one
 }
 
@@ -94,12 +96,15 @@ func (c *Client) once(ctx context.Context, q request, key, kind string, payload 
 	if err != nil {
 		return err
 	}
-	r.Header.Set("Authorization", "Bearer "+c.Key)
+	r.Header.Set("Authorization", "Bearer "+cmp.Or(q.token, c.Key))
 	if q.user != 0 {
 		r.Header.Set("X-User-ID", strconv.FormatInt(q.user, 10))
 	}
 	if q.method == http.MethodPost && q.user == 0 { // for thousands of reservations it would cost a row each
 		r.Header.Set("Idempotency-Key", key)
+	}
+	if q.version != 0 {
+		r.Header.Set("If-Match", fmt.Sprintf("%q", strconv.FormatInt(q.version, 10)))
 	}
 	if kind != "" {
 		r.Header.Set("Content-Type", kind)

@@ -37,6 +37,39 @@ func TestUsersAreDistinctAndReachable(t *testing.T) {
 	}
 }
 
+// TestUsersAreFound: half of the users have Latin names, some of which begin with the names that a
+// visitor tries, and the demo's segments of attributes have members.
+func TestUsersAreFound(t *testing.T) {
+	n := map[string]int{}
+	for id := FirstUser; id <= LastUser; id++ {
+		u := demoUser(id)
+		if u.Name[0] < 0x80 {
+			n["latin"]++
+		}
+		family, _, _ := strings.Cut(u.Name, " ")
+		n[family]++
+		if u.Attributes["tier"] == goldTier {
+			n["gold"]++
+			if u.Attributes["city"] == "Shanghai" {
+				n["gold in Shanghai"]++
+			}
+		}
+	}
+	if n["latin"] != 2500 || n["Li"] < 50 || n["Chen"] < 50 || n["Grace"] < 50 || n["gold"] < 500 || n["gold in Shanghai"] < 50 {
+		t.Errorf("%v", n)
+	}
+	for hour := range 24 {
+		now := time.Date(2026, 11, 20, hour, 30, 0, 0, time.UTC)
+		if left := membersAt(now).Sub(now); left < 3*time.Hour || left > 22*time.Hour {
+			t.Errorf("at %v gold members wait for %v", now, left)
+		}
+	}
+	doors := membersFirst("1")
+	if tests := doors["tests"].([]map[string]any); len(tests) != 4 || len(doors["doors"].([]map[string]any)) != 2 {
+		t.Errorf("doors %v", doors)
+	}
+}
+
 func TestBookings(t *testing.T) {
 	for _, five := range []bool{false, true} {
 		slots, users := map[int]int{}, map[int64]bool{}

@@ -10,11 +10,14 @@ import (
 
 // Drop is a template as far as the demo needs it.
 type Drop struct {
-	ID      string    `json:"id"`
-	Shop    string    `json:"shop_number"`
-	Name    string    `json:"name"`
-	State   string    `json:"state"`
-	OpensAt time.Time `json:"opens_at"`
+	ID        string    `json:"id"`
+	Shop      string    `json:"shop_number"`
+	Name      string    `json:"name"`
+	State     string    `json:"state"`
+	Version   int64     `json:"version"`
+	OpensAt   time.Time `json:"opens_at"`
+	Stock     int64     `json:"stock"`
+	Threshold int64     `json:"threshold"` // least order value, in minor units
 }
 
 // shop is the demo's shop.
@@ -66,10 +69,9 @@ const soonOpensIn = 6*time.Minute + 45*time.Second
 
 // AddSoon makes a drop whose five-minute reminders are due within two minutes.
 func (c *Client) AddSoon(ctx context.Context, now time.Time) (Drop, error) {
-	return c.publish(ctx, coupon{
-		Name: "满 100 减 30 · Lunch rush", Kind: "threshold_off", AmountOff: 3000, Threshold: 10000,
-		OpensAt: now.Add(soonOpensIn).Truncate(time.Second), Open: 2 * time.Hour, Stock: 2000,
-	})
+	k := menu[0]
+	k.OpensAt, k.Open = now.Add(soonOpensIn).Truncate(time.Second), 2*time.Hour
+	return c.publish(ctx, k)
 }
 
 // named returns a drop of the shop and that name that opens at the instant, if there is one.
@@ -87,15 +89,15 @@ func (c *Client) named(ctx context.Context, shop, name string, opens time.Time) 
 // AddTomorrow makes a drop at 20:00 of the next day in the shop's country.
 func (c *Client) AddTomorrow(ctx context.Context, now time.Time) (Drop, error) {
 	return c.publish(ctx, coupon{
-		Name: "Night market, 20 % off", Kind: "percent_off", PercentOff: 20, MaxOff: 5000,
+		Name: "Night market, 20 % off · 夜市 8 折", Kind: "percent_off", PercentOff: 20, MaxOff: 5000,
 		OpensAt: atHour(now, 1, 20), Open: 4 * time.Hour, Stock: 5000,
 	})
 }
 
-// AddLater makes a drop in three days.
+// AddLater makes a drop in three days, whose claims the gate decides.
 func (c *Client) AddLater(ctx context.Context, now time.Time) (Drop, error) {
 	return c.publish(ctx, coupon{
-		Name: "周末早餐 5 元券", Kind: "amount_off", AmountOff: 500,
+		Name: "周末早餐 5 元券 · Weekend breakfast, ¥5 off", Kind: "amount_off", AmountOff: 500, ClaimMode: "gate",
 		OpensAt: atHour(now, 3, 9), Open: 12 * time.Hour, Stock: 10000,
 	})
 }
@@ -103,7 +105,7 @@ func (c *Client) AddLater(ctx context.Context, now time.Time) (Drop, error) {
 // AddDraft makes a template that is not published.
 func (c *Client) AddDraft(ctx context.Context, now time.Time) (Drop, error) {
 	return c.create(ctx, coupon{
-		Name: "Winter festival, 15 % off", Kind: "percent_off", PercentOff: 15, MaxOff: 8000,
+		Name: "Winter festival, 15 % off · 冬日节 85 折", Kind: "percent_off", PercentOff: 15, MaxOff: 8000,
 		OpensAt: atHour(now, 14, 12), Open: 48 * time.Hour, Stock: 20000,
 	})
 }
@@ -128,12 +130,13 @@ type coupon struct {
 	Obtain     string // claim if empty
 	Shop       string // the demo's first shop if empty
 	Waitlist   string // off if empty
+	ClaimMode  string // durable if empty
 }
 
 func (k coupon) body() map[string]any {
 	b := map[string]any{
 		"shop_number": cmp.Or(k.Shop, shop), "name": k.Name, "kind": k.Kind, "currency": "CNY", "target": "shop",
-		"stock": k.Stock, "per_user_limit": 1, "valid_hours": 48, "obtain": cmp.Or(k.Obtain, "claim"), "claim_mode": "durable",
+		"stock": k.Stock, "per_user_limit": 1, "valid_hours": 48, "obtain": cmp.Or(k.Obtain, "claim"), "claim_mode": cmp.Or(k.ClaimMode, "durable"),
 		"opens_at":  k.OpensAt.UTC().Format(time.RFC3339),
 		"closes_at": k.OpensAt.Add(k.Open).UTC().Format(time.RFC3339),
 	}
@@ -158,7 +161,7 @@ func (c *Client) create(ctx context.Context, k coupon) (Drop, error) {
 	if d, err := c.named(ctx, number, k.Name, k.OpensAt); err != nil || d.ID != "" {
 		return d, err
 	}
-	d := Drop{Shop: number, Name: k.Name, OpensAt: k.OpensAt}
+	d := Drop{Shop: number, Name: k.Name, OpensAt: k.OpensAt, Stock: k.Stock, Threshold: k.Threshold}
 	if err := c.call(ctx, request{method: "POST", path: "/admin/templates", body: k.body()}, &d); err != nil {
 		return Drop{}, fmt.Errorf("create template %q: %w", k.Name, err)
 	}

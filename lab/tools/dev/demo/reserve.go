@@ -79,7 +79,7 @@ func (c *Client) Reserve(ctx context.Context, d Drop, s Spread, progress func(us
 	var users, reminders atomic.Int64
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(callers)
-	for _, b := range bookings(rand.New(rand.NewPCG(10, uint64(s.Users))), s) {
+	for _, b := range s.bookings(d.ID) {
 		if ctx.Err() != nil {
 			break
 		}

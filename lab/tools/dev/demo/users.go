@@ -31,7 +31,9 @@ var (
 	surnames  = []string{"王", "李", "张", "刘", "陈", "杨", "黄", "赵", "吴", "周"}
 	givens    = []string{"伟", "芳", "娜", "敏", "静", "磊", "洋", "艳", "勇", "杰", "涛", "明"}
 	firsts    = []string{"Ada", "Ben", "Chloe", "Dev", "Elif", "Finn", "Grace", "Hugo", "Iris", "Jonas", "Kira", "Leo"}
-	lasts     = []string{"Adams", "Brown", "Costa", "Dubois", "Evans", "Fischer", "Garcia", "Hansen", "Ito", "Jones"}
+	lasts     = []string{"Adams", "Brown", "Chen", "Costa", "Dubois", "Evans", "Fischer", "Garcia", "Hansen", "Ito", "Jones"}
+	families  = []string{"Li", "Chen", "Wang", "Zhang", "Lin", "Zhao", "Wu", "Huang", "Tan"}
+	named     = []string{"Wei", "Jing", "Min", "Jie", "Yan", "Lei", "Na", "Tao", "Xin", "Yue"}
 	cities    = []string{"Shanghai", "Hangzhou", "Suzhou", "Xiamen", "Chengdu", "Singapore", "Berlin"}
 	tiers     = []string{"bronze", "bronze", "bronze", "silver", "silver", "gold"}
 	timezones = []string{"Asia/Shanghai", "Asia/Shanghai", "Asia/Shanghai", "Asia/Singapore", "Europe/Berlin", "America/New_York"}
@@ -47,13 +49,13 @@ func demoUser(id int) user {
 		303, 304, 305, 307, 308, 309, 310, 312, 313, 314}
 	u := user{
 		ID:       strconv.Itoa(id),
-		Name:     surnames[n%len(surnames)] + givens[n/len(surnames)%len(givens)],
+		Name:     surnames[n/2%len(surnames)] + givens[n/2/len(surnames)%len(givens)],
 		Email:    fmt.Sprintf("user%d@example.test", id),
 		Phone:    fmt.Sprintf("+1%d55501%02d", areas[n/100%len(areas)], n%100),
 		Locale:   "zh-CN",
 		Timezone: timezones[n%len(timezones)],
 
-		Attributes: map[string]any{"city": cities[n/3%len(cities)], "tier": tiers[n/7%len(tiers)]},
+		Attributes: map[string]any{"city": cities[n/3%len(cities)], "tier": tiers[n/21%len(tiers)]},
 	}
 	switch {
 	case n%37 == 5:
@@ -61,9 +63,13 @@ func demoUser(id int) user {
 	case n%53 == 9:
 		u.OptOuts = []string{"email"}
 	}
-	if n%3 == 0 {
+	switch n % 4 {
+	case 0:
 		u.Locale = "en"
-		u.Name = firsts[n%len(firsts)] + " " + lasts[n/3%len(lasts)]
+		u.Name = firsts[n/4%len(firsts)] + " " + lasts[n/4%len(lasts)]
+	case 2:
+		u.Locale = "en"
+		u.Name = families[n/4%len(families)] + " " + named[n/4%len(named)]
 	}
 	return u
 }

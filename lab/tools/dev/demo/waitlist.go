@@ -3,6 +3,8 @@ package demo
 import (
 	"context"
 	"fmt"
+	"net/url"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -14,18 +16,28 @@ const (
 	soldOutStock, soldOutWaiting, soldOutBack = 40, 160, 12
 )
 
-// AddSoldOut makes a drop that opens at once and sells out. Users join its waitlist, and staff return coupons to
-// the stock, which a worker gives to the first of the users who wait.
-func (c *Client) AddSoldOut(ctx context.Context, now time.Time) error {
-	d, err := c.publish(ctx, coupon{Name: "紫砂壶 8 折 · Clay teapots, 20 % off", Kind: "percent_off", PercentOff: 20, MaxOff: 8000,
+const soldOutName = "紫砂壶 8 折 · Clay teapots, 20 % off"
+
+// OpenSoldOut makes the drop that opens in five seconds and is sold out by [Client.SellOut].
+func (c *Client) OpenSoldOut(ctx context.Context, now time.Time) error {
+	_, err := c.publish(ctx, coupon{Name: soldOutName, Kind: "percent_off", PercentOff: 20, MaxOff: 8000,
 		OpensAt: now.Add(5 * time.Second).Truncate(time.Second), Open: 5 * 24 * time.Hour, Stock: soldOutStock, Waitlist: "issue"})
+	return err
+}
+
+// SellOut sells the drop of [Client.OpenSoldOut] out as soon as it is open. Users join its waitlist, and staff return
+// coupons to the stock, which a worker gives to the first of the users who wait.
+func (c *Client) SellOut(ctx context.Context, begun time.Time) error {
+	list, err := c.drops(ctx, url.Values{"shop": {shop}, "from": {begun.UTC().Format(time.RFC3339)}, "limit": {"200"}, "order": {"asc"}})
 	if err != nil {
 		return err
 	}
-	opens := time.NewTimer(time.Until(d.OpensAt) + time.Second/2)
-	select {
-	case <-opens.C:
-	case <-ctx.Done():
+	at := slices.IndexFunc(list, func(d Drop) bool { return d.Name == soldOutName && d.State != "draft" })
+	if at < 0 {
+		return fmt.Errorf("there is no drop %q", soldOutName)
+	}
+	d := list[at]
+	if !wait(ctx, time.Until(d.OpensAt)+time.Second/2) {
 		return context.Cause(ctx)
 	}
 	coupons := make([]string, soldOutStock)

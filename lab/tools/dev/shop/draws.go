@@ -37,12 +37,37 @@ func (s *Shop) AddDraw(ctx context.Context, d time.Duration) (string, error) {
 	return id, nil
 }
 
-// openDraw adds a draw whose entries close in two minutes. A round of the beacon decides a minute later.
+// cardIn is how long the page waits for the card of a new draw, which a worker publishes.
+const cardIn = 5 * time.Second
+
+// openDraw adds a draw whose entries close in two minutes, and shows the page once its card is
+// published. A round of the beacon decides a minute later.
 func (s *Shop) openDraw(w http.ResponseWriter, r *http.Request) {
 	to := "/"
-	if _, err := s.AddDraw(r.Context(), 2*time.Minute); err != nil {
+	id, err := s.AddDraw(r.Context(), 2*time.Minute)
+	if err == nil {
+		s.awaitCard(r.Context(), id)
+	} else {
 		s.config.Log.Warn("the demo shop's draw", "err", err)
 		to = "/?error=" + url.QueryEscape(err.Error())
 	}
 	http.Redirect(w, r, to, http.StatusSeeOther)
+}
+
+// awaitCard returns when the card of the draw is published, or after cardIn.
+func (s *Shop) awaitCard(ctx context.Context, id string) {
+	ctx, cancel := context.WithTimeout(ctx, cardIn)
+	defer cancel()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if card, err := s.client.GetDrawCardWithResponse(ctx, id); err == nil && card.JSON200 != nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
 }

@@ -25,8 +25,10 @@ func (s *Shop) Register(ctx context.Context) error {
 	if drops.JSON200 == nil {
 		return fmt.Errorf("the list of drops came as %s", drops.HTTPResponse.Header.Get("Content-Type"))
 	}
-	for _, d := range drops.JSON200.Templates { // the newest first
-		s.know(d.Id, d.Name == drawName)
+	for _, d := range drops.JSON200.Templates { // the latest opening first; the shop's number may have drops of other origin
+		if d.Name == DropName || d.Name == drawName {
+			s.know(d.Id, d.Name == drawName)
+		}
 	}
 	return s.registerHooks(ctx)
 }
@@ -68,11 +70,14 @@ func (s *Shop) openDrop(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, to, http.StatusSeeOther)
 }
 
+// DropName is the name of the shop's drops, by which the shop knows them again.
+const DropName = "¥20 off spring tea · 春茶立减 20 元"
+
 // AddDrop publishes a drop that opens after d.
 func (s *Shop) AddDrop(ctx context.Context, d time.Duration) error {
 	opens, off, limit, valid := s.client.Clock.Now().Add(d).Truncate(time.Second), int64(2000), int64(1), int64(48)
 	claim := s.address + "/"
-	draft, err := s.client.CreateTemplateWithResponse(ctx, nil, api.TemplateWish{ShopNumber: Number, Name: "¥20 off spring tea · 春茶立减 20 元", Kind: "amount_off",
+	draft, err := s.client.CreateTemplateWithResponse(ctx, nil, api.TemplateWish{ShopNumber: Number, Name: DropName, Kind: "amount_off",
 		AmountOff: &off, Currency: "CNY", Stock: 50, PerUserLimit: &limit, OpensAt: opens, ClosesAt: opens.Add(2 * time.Hour), ValidHours: &valid, ClaimUrl: &claim,
 		StackGroup: new("leaf"), StacksWith: &[]string{"leaf"}}) // coupons of several drops of the shop go together
 	if err != nil {

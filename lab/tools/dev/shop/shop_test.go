@@ -14,6 +14,47 @@ import (
 	"dropbell/adapters/localstack"
 )
 
+// TestShopKnowsItsOwn: a shop that starts again finds its own drop and draw among those of the shop's number, and
+// the page of a new draw comes once the card of the draw is published.
+func TestShopKnowsItsOwn(t *testing.T) {
+	var cards atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch _, step, _ := strings.Cut(r.URL.Path, "/api/v1/"); {
+		case step == "admin/templates" && r.Method == http.MethodGet:
+			fmt.Fprintf(w, `{"templates":[{"id":"1","name":"Partner codes"},{"id":"2","name":%q},{"id":"3","name":%q},{"id":"4","name":%[1]q}]}`, DropName, drawName)
+		case step == "admin/webhooks" && r.Method == http.MethodPost:
+			w.WriteHeader(http.StatusCreated)
+			fmt.Fprint(w, `{"id":"1","secret":"whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="}`)
+		case step == "admin/webhooks":
+			fmt.Fprint(w, `{"webhooks":[]}`)
+		case step == "admin/templates":
+			w.WriteHeader(http.StatusCreated)
+			fmt.Fprint(w, `{"id":"5"}`)
+		case step == "draws/5/card" && cards.Add(1) < 3:
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.WriteHeader(http.StatusNotFound)
+			fmt.Fprint(w, `{"code":"draw_not_found"}`)
+		default:
+			fmt.Fprint(w, `{}`)
+		}
+	}))
+	t.Cleanup(server.Close)
+	s, err := New(Config{Server: server.URL, Key: "dbk_x", Log: slog.New(slog.DiscardHandler)}, "http://shop.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.end)
+	if err := s.Register(t.Context()); err != nil || s.drop != "2" || s.draw != "3" {
+		t.Errorf("drop %s, draw %s (%v)", s.drop, s.draw, err)
+	}
+	w := httptest.NewRecorder()
+	s.Handler().ServeHTTP(w, httptest.NewRequest("POST", "/draws", nil))
+	if w.Header().Get("Location") != "/" || s.draw != "5" || cards.Load() != 3 {
+		t.Errorf("%v, draw %s, its card was read %d times", w.Header(), s.draw, cards.Load())
+	}
+}
+
 // TestLastStepIsRepeated: an order that was paid is kept even if Dropbell fails right then, and
 // its coupon is used as soon as Dropbell answers. After a failed payment, the coupon is released
 // in the same way.

@@ -2,7 +2,8 @@
 // worker, and a catcher for the messages that Dropbell sends. Ctrl-C stops all of it and keeps
 // the data under .local.
 //
-//	up        start, and stay until stopped; with -past=false the demo data has no history
+//	up        start, and stay until stopped; with -past=false the demo data has no history,
+//	          and no simulated shoppers come
 //	up drop   in another terminal: add a drop that opens in a few minutes
 //	up crash  in another terminal: kill -9 the worker and see it come back
 //	up down   in another terminal: stop
@@ -42,7 +43,7 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	flags := flag.NewFlagSet("up", flag.ContinueOnError)
-	past := flags.Bool("past", true, "give new demo data a history: drops and campaigns of eight weeks")
+	past := flags.Bool("past", true, "give new demo data a history, drops and campaigns of eight weeks, and let simulated shoppers come to its drops")
 	flags.Usage = func() {
 		fmt.Fprint(flags.Output(), usage)
 		flags.PrintDefaults()

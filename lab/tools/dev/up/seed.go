@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 type offer struct {
 	drop  demo.Drop
 	token string // of user demo.FirstUser, empty when tokens are issued elsewhere
+	ours  bool   // the database has demo data only, and all of it
 }
 
 // seed loads the demo data into a new database, completes it if the start before was killed, and
@@ -46,6 +48,7 @@ func (s *stack) seed(ctx context.Context) (o offer, err error) {
 	if err == nil && o.drop.ID == "" {
 		o.drop, err = seedSoon(ctx, client)
 	}
+	o.ours = ours && err == nil
 	return o, errors.Join(err, o.sign(s.settings.issuer()))
 }
 
@@ -83,11 +86,13 @@ func (s *stack) seedAll(ctx context.Context, steps *demo.Steps, begun time.Time,
 	if s.settings.past {
 		list = append(list,
 			step{"past", func(ctx context.Context) error { return s.seedPast(ctx, begun) }},
-			step{"segments", client.AddSegments},
+			step{"sold out opens", func(ctx context.Context) error { return client.OpenSoldOut(ctx, time.Now()) }},
+			step{"members first", func(ctx context.Context) error { return seedDrop(ctx, client, client.AddMembersFirst, begun, 600) }},
+			step{"campaigns", func(ctx context.Context) error { return client.AddCampaigns(ctx, begun) }},
 			step{"codes", func(ctx context.Context) error { return client.AddCodes(ctx, begun) }},
-			step{"sold out", func(ctx context.Context) error { return client.AddSoldOut(ctx, time.Now()) }},
 			step{"shop", s.seedShop},
-			step{"draw", s.seedDraw})
+			step{"draw", s.seedDraw},
+			step{"sold out", func(ctx context.Context) error { return client.SellOut(ctx, begun) }})
 	}
 	for _, next := range list {
 		if err := steps.Once(ctx, next.name, func(ctx context.Context, _ pgx.Tx) error { return next.do(ctx) }); err != nil {
@@ -102,9 +107,13 @@ func (s *stack) seedAll(ctx context.Context, steps *demo.Steps, begun time.Time,
 		if err != nil {
 			return err
 		}
-		return client.AddOrders(ctx, drop, coupons)
+		return errors.Join(client.AddOrders(ctx, drop, coupons), client.SetBudget(ctx, strconv.FormatInt(drop, 10), onSaleBudget))
 	})
 }
+
+// onSaleBudget is the budget of the history's drop that is on sale, in minor units: its 3,000 coupons
+// take off at most ¥20 each.
+const onSaleBudget = 6_500_000
 
 // seedShop lets the demo shop open its first drop, in time for a reminder.
 func (s *stack) seedShop(ctx context.Context) error {
@@ -180,7 +189,7 @@ func addSoon(ctx context.Context, client *demo.Client) (demo.Drop, error) {
 	if err != nil {
 		return demo.Drop{}, err
 	}
-	return d, reserve(ctx, client, d, demo.Spread{Users: 3000, FiveMinutes: true})
+	return d, reserve(ctx, client, d, demo.SoonSpread)
 }
 
 func reserve(ctx context.Context, client *demo.Client, d demo.Drop, spread demo.Spread) error {

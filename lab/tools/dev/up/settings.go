@@ -113,6 +113,7 @@ func (s *settings) loadSecrets(path string) error {
 	s.setDefault("VAPID_SUBJECT", "mailto:"+demoEmail)
 	s.setDefault("SHUTDOWN_DELAY", "0s")     // there is no load balancer
 	s.setDefault("DRAW_LOCAL_BEACON", "on")  // a draw can be tried without a network
+	s.setDefault("REHEARSAL_QUIET", "0")     // the drop that opens in minutes can be rehearsed
 	s.setDefault("EVENTS_INSECURE", "on")    // endpoints on this machine
 	s.setDefault("PROVIDERS_PRIVATE", "yes") // providers on it
 	s.setDefault("SECURITY_CONTACT", "mailto:"+demoEmail)

@@ -81,6 +81,7 @@ func (s *stack) start(ctx context.Context) error {
 	}
 	if ctx.Err() == nil {
 		printBlock(s.settings, offer)
+		s.goLive(ctx, offer)
 	}
 	return nil
 }

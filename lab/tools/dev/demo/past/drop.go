@@ -77,6 +77,10 @@ func (d *made) storeTemplate(ctx context.Context) error {
 	if d.Selling {
 		state, version, updated, ended = template.Published, 2, d.published, nil
 	}
+	if d.Paused[1] > 0 {
+		version += 2
+		updated = later(updated, d.OpensAt.Add(d.Paused[1]))
+	}
 	notify := 0
 	if d.OpensAt.Add(time.Duration(d.ValidHours) * time.Hour).After(d.now) {
 		notify = 1<<1 | 1<<3
@@ -172,6 +176,10 @@ func (d *made) storeAudit(ctx context.Context) error {
 	id := idText(d.id)
 	rows.add(d.published.Add(-time.Hour), who, "template.create", "template", id, d.ShopNumber, "", nil, `{"state": "draft"}`)
 	rows.add(d.published, who, "template.publish", "template", id, d.ShopNumber, "", `{"state": "draft"}`, `{"state": "published"}`)
+	if d.Paused[1] > 0 {
+		rows.add(d.OpensAt.Add(d.Paused[0]), who, "template.pause", "template", id, d.ShopNumber, "the till shows the wrong price / 收银台价格有误", `"published"`, `"paused"`)
+		rows.add(d.OpensAt.Add(d.Paused[1]), who, "template.resume", "template", id, d.ShopNumber, "the price is right again / 价格已更正", `"paused"`, `"published"`)
+	}
 	if c := d.campaign; c != nil {
 		object := idText(c.ID)
 		rows.add(c.StartsAt.Add(-3*time.Hour), who, "campaign.create", "campaign", object, d.ShopNumber, "", nil, `{"state": "draft"}`)

@@ -148,6 +148,10 @@ func (f *fixture) audit() {
 	if early := f.ids(`select id from templates t where request_key like 'demo: %' and (select count(*) from orders o where o.shop_number = t.shop_number and o.ordered_at between t.opens_at and now() and o.refunded < o.amount) < 50`); len(early) > 0 {
 		f.Errorf("there are no orders without coupons beside the drops %v", early)
 	}
+	if rash := f.ids(`select c.id from coupons c join audit p on p.object_id = c.template_id::text and p.action = 'template.pause' join audit r on r.object_id = p.object_id and r.action = 'template.resume'
+		where c.issued_at >= p.at and c.issued_at < r.at`); len(rash) > 0 || len(f.ids(`select id from audit where action in ('template.pause', 'template.resume')`)) != 2 {
+		f.Errorf("%d coupons were claimed while a drop was paused, or none was", len(rash))
+	}
 	if late := f.ids(`select id from coupons where issued_at > now() or used_at > now() or state = 'locked' or state = 'unused' and expires_at < now() - interval '1 minute'`); len(late) > 0 {
 		f.Errorf("%d coupons are in a state that a worker would change, or of the future", len(late))
 	}

@@ -107,6 +107,9 @@ func (d *made) claim() {
 	var attempts []attempt
 	try := func(user int64, after time.Duration) {
 		at := d.OpensAt.Add(after).Truncate(time.Microsecond)
+		if after >= d.Paused[0] && after < d.Paused[1] { // the user tries again at the end of the pause
+			at = d.OpensAt.Add(d.Paused[1] + (after-d.Paused[0])/10).Truncate(time.Microsecond)
+		}
 		if at.Before(d.closes) && at.Before(d.now) {
 			attempts = append(attempts, attempt{user, at})
 		}

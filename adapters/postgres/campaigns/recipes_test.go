@@ -1,0 +1,253 @@
+package campaigns_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	campaignsdb "dropbell/adapters/postgres/campaigns"
+	"dropbell/adapters/postgres/pgtest"
+	"dropbell/domain/campaign"
+	"dropbell/domain/campaign/approval"
+	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
+	"dropbell/domain/recipe"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+	"dropbell/domain/user"
+)
+
+// kitchen is a shop with recipes, and what keeps them.
+type kitchen struct {
+	*pgtest.Fixture
+	store     campaignsdb.Recipes
+	campaigns campaignsdb.Campaigns
+	keeper    *recipe.Keeper
+	service   *recipe.Service
+}
+
+// free is a lock that each campaign gets.
+type free struct{}
+
+func (free) Take(context.Context, [32]byte, int64, time.Duration) (bool, error) { return true, nil }
+func (free) Release(context.Context, [32]byte, int64) error                     { return nil }
+
+func newKitchen(t *testing.T) *kitchen {
+	t.Helper()
+	g := &kitchen{Fixture: pgtest.New(t)}
+	g.store, g.campaigns = campaignsdb.NewRecipes(g.DB), campaignsdb.NewCampaigns(g.DB, g.Segments)
+	channels := delivery.ChannelSetOf(delivery.App, delivery.Email)
+	approvals := &approval.Service{Store: g.campaigns, Publisher: campaign.Publisher{Store: g.campaigns, Lock: free{}, Templates: g.Templates, Channels: channels, Now: pgtest.Clock}}
+	g.keeper = &recipe.Keeper{Store: g.store, Templates: g.Templates, Campaigns: &campaign.Service{Store: g.campaigns, Approvals: approvals, Templates: g.Templates, Channels: channels,
+		Audiences: g.campaigns.Audiences(), Now: pgtest.Clock}}
+	g.service = &recipe.Service{Store: g.store}
+	g.Shops(10)
+	return g
+}
+
+// on turns a recipe on, as if it had been on for an hour.
+func (g *kitchen) on(f recipe.Form, change func(*recipe.Settings)) {
+	g.Helper()
+	set := recipe.Settings{On: true, AfterMinutes: 10, Days: 30, EveryDays: 20, Texts: map[string]delivery.Text{"": {Title: "Hello", Body: "Come"}}}
+	if f.AboutDrop() {
+		set.Texts[""] = delivery.Text{Title: "About {{drop}}", Body: "Come"}
+	}
+	if change != nil {
+		change(&set)
+	}
+	g.Must(g.service.Save(g.Context(), staff.System(), 10, f, 0, set))
+	g.Exec(`update recipes set since = now() - interval '3 hours'`)
+}
+
+// opened returns a drop that opened an hour ago, for which these users reserved.
+func (g *kitchen) opened(stock int, reserved ...user.ID) template.Template {
+	g.Helper()
+	t := g.Published(2 * time.Hour)
+	for _, id := range reserved {
+		g.Reserve(t, id, pgtest.Reminders(delivery.App, 10)...)
+	}
+	g.Exec(`update templates set opens_at = date_trunc('second', now()) - interval '1 hour', closes_at = date_trunc('second', now()) + interval '5 hours', stock = $2, issued = 0 where id = $1`, t.ID, stock)
+	return t
+}
+
+func (g *kitchen) claimed(t template.Template, ids ...user.ID) {
+	g.Helper()
+	for _, id := range ids {
+		g.Exec(`insert into claim_counts (template_id, user_id, issued) values ($1, $2, 1)`, t.ID, id)
+		g.Exec(`update templates set issued = issued + 1 where id = $1`, t.ID)
+	}
+}
+
+func (g *kitchen) sweep() {
+	g.Helper()
+	g.Must(g.keeper.Sweep(g.Context()))
+}
+
+// rounds are the rounds of the form, and their users.
+func (g *kitchen) rounds(f recipe.Form) (list []recipe.Listed, users [][]user.ID) {
+	g.Helper()
+	p, err := g.service.Page(g.Context(), staff.System(), 10)
+	g.Must(err)
+	for _, l := range p.Rounds {
+		if l.Form != f {
+			continue
+		}
+		var ids []user.ID
+		if l.SegmentID != 0 {
+			ids, err = g.Segments.Members(g.Context(), l.SegmentID, 0, 100)
+			g.Must(err)
+		}
+		list, users = append(list, l), append(users, ids)
+	}
+	return list, users
+}
+
+// TestMissed: users who reserved and did not claim get one campaign for a drop, however many workers look and however
+// often; a drop without stock, a draft and a drop that opened before the recipe was on get none.
+func TestMissed(t *testing.T) {
+	g := newKitchen(t)
+	drop := g.opened(5, 1, 2, 3, 4)
+	g.claimed(drop, 2)
+	full := g.opened(1, 1, 2)
+	g.claimed(full, 1)
+	g.on(recipe.Missed, func(s *recipe.Settings) { s.HoldOut = 10 })
+	for _, err := range pgtest.Together(4, func(int) error { return g.keeper.Sweep(t.Context()) }) {
+		g.Must(err)
+	}
+	g.Exec(`update recipes set due_at = now()`)
+	g.sweep()
+	list, users := g.rounds(recipe.Missed)
+	if len(list) != 1 || !slices.Equal(users[0], []user.ID{1, 3, 4}) || list[0].Drop != drop.ID || list[0].State != recipe.Done || list[0].Why != nil {
+		t.Fatalf("%+v: %v", list, users)
+	}
+	c, err := g.campaigns.Campaign(t.Context(), list[0].CampaignID)
+	if g.Must(err); c.State != campaign.Scheduled && c.State != campaign.Running || c.Content.HoldOut != 10 || c.Content.Variants[0].Texts[""].Title != "About "+drop.Name || c.EndsAt.After(pgtest.Clock().Add(5*time.Hour+time.Minute)) {
+		t.Errorf("%+v", c)
+	}
+	if n := g.Number(`select count(*) from campaigns`); n != 1 {
+		t.Errorf("%d campaigns", n)
+	}
+	// Right before sending: who has claimed since, and all once the stock is gone.
+	gone := func() map[user.ID]bool {
+		t.Helper()
+		f, err := g.campaigns.Facts(t.Context(), &delivery.Batch{ID: 1, Owner: c.ID, Left: []user.ID{1, 3, 4}})
+		g.Must(err)
+		return f.Gone
+	}
+	g.claimed(drop, 3)
+	if list := gone(); len(list) != 1 || !list[3] {
+		t.Errorf("gone: %v", list)
+	}
+	g.Exec(`update templates set stock = issued where id = $1`, drop.ID)
+	if list := gone(); len(list) != 3 {
+		t.Errorf("gone: %v", list)
+	}
+	if found, _ := g.service.Page(t.Context(), staff.System(), 10); found.Drops != 2 {
+		t.Errorf("%+v", found)
+	}
+}
+
+// TestLost: users without a coupon of a drop that sold out, and the entries of a draw that did not win.
+func TestLost(t *testing.T) {
+	g := newKitchen(t)
+	full := g.opened(1, 1, 2)
+	g.claimed(full, 1)
+	drawn := g.opened(2, 5)
+	g.Exec(`update templates set opening_mode = 'draw' where id = $1`, drawn.ID)
+	g.Exec(`insert into draws (template_id, template_version, state, key, source, cards, opens_at, closes_at, seal, sealed_at, round, evidence, result, drawn_at, won)
+		values ($1, 1, 'done', 'k', 'drand', '{c}', now() - interval '1 hour', now(), 'seal', now(), 40000000, 'ab', 'result', now(), 1)`, drawn.ID)
+	for i, state := range []string{"won", "entered", "struck"} {
+		g.Exec(fmt.Sprintf(`insert into draw_entries (template_id, user_id, ticket, salt, entered_at, state) values (%d, %d, gen_random_uuid(), gen_random_uuid(), now(), '%s')`, drawn.ID, 10+i, state))
+	}
+	g.claimed(drawn, 10)
+	g.on(recipe.Lost, nil)
+	g.sweep()
+	list, users := g.rounds(recipe.Lost)
+	found := map[int64][]user.ID{}
+	for i, l := range list {
+		found[l.Drop] = users[i]
+	}
+	if !slices.Equal(found[full.ID], []user.ID{2}) || !slices.Equal(found[drawn.ID], []user.ID{5, 11}) || len(found) != 2 {
+		t.Errorf("%v", found)
+	}
+}
+
+// TestWinBackAndCalendar: a win back finds users once in so many days; a calendar names the drops of the week.
+func TestWinBackAndCalendar(t *testing.T) {
+	g := newKitchen(t)
+	old := g.opened(100)
+	for id, days := range map[user.ID]int{1: 60, 2: 60, 3: 5} {
+		g.Insert("coupons", pgtest.Row{"template_id": old.ID, "user_id": id, "issued_at": pgtest.Clock().AddDate(0, 0, -days)})
+	}
+	ahead := g.Published(48 * time.Hour)
+	g.on(recipe.WinBack, func(s *recipe.Settings) { s.GrantTemplate = ahead.ID })
+	g.on(recipe.Calendar, func(s *recipe.Settings) { s.Texts[""] = delivery.Text{Title: "Hello", Body: "See {{drops}}"} })
+	begin := func(day string) {
+		for _, f := range []recipe.Form{recipe.WinBack, recipe.Calendar} {
+			r := g.Number(`select id from recipes where form = $1`, string(f))
+			stored, err := g.store.Recipe(t.Context(), r)
+			g.Must(err)
+			g.Must(g.store.Begin(t.Context(), recipe.Round{RecipeID: r, Form: f, Key: "day:" + day, Until: pgtest.Clock().Add(time.Hour), Settings: stored.Settings}))
+		}
+		g.Exec(`update recipes set due_at = now() + interval '1 day'`)
+		g.sweep()
+	}
+	begin("2027-01-01")
+	list, users := g.rounds(recipe.WinBack)
+	if len(list) != 1 || !slices.Equal(users[0], []user.ID{1, 2}) || list[0].Why != nil {
+		t.Errorf("%+v: %v", list, users)
+	}
+	calendars, users := g.rounds(recipe.Calendar)
+	if len(calendars) != 1 || !slices.Equal(users[0], []user.ID{1, 2, 3}) || calendars[0].CampaignID == 0 {
+		t.Fatalf("%+v: %v", calendars, users)
+	}
+	c, err := g.campaigns.Campaign(t.Context(), calendars[0].CampaignID)
+	if g.Must(err); c.Content.Variants[0].Texts[""].Body != "See "+ahead.OpensAt.UTC().Format("2006-01-02 15:04")+" "+ahead.Name {
+		t.Errorf("%+v", c.Content)
+	}
+	begin("2027-01-02") // the users of the day before are left out
+	if list, users := g.rounds(recipe.WinBack); len(list) != 2 || len(users[0]) != 0 || list[0].State != recipe.Done || list[0].CampaignID != 0 {
+		t.Errorf("%+v: %v", list, users)
+	}
+	g.Exec(`update recipe_rounds set at = at - interval '21 days' where key = 'day:2027-01-01'`)
+	begin("2027-01-03")
+	if _, users := g.rounds(recipe.WinBack); !slices.Equal(users[0], []user.ID{1, 2}) {
+		t.Errorf("after the days: %v", users)
+	}
+}
+
+// TestRecipesThatAreRefused: broken settings are refused, a stale form is, and a round whose campaign cannot be published
+// says why; a shop that demands approval has its rounds wait for it.
+func TestRecipesThatAreRefused(t *testing.T) {
+	g := newKitchen(t)
+	if err := g.service.Save(t.Context(), staff.System(), 10, recipe.Missed, 0, recipe.Settings{On: true}); fault.KindOf(err) != fault.Invalid {
+		t.Errorf("no text: %v", err)
+	}
+	other := staff.Actor{Label: "staff:7", Role: staff.Marketer, Shops: []int64{11}}
+	if err := g.service.Save(t.Context(), other, 10, recipe.Missed, 0, recipe.Settings{}); fault.KindOf(err) != fault.Denied {
+		t.Errorf("another shop: %v", err)
+	}
+	g.on(recipe.Missed, func(s *recipe.Settings) { s.Channel = delivery.SMS })
+	if err := g.service.Save(t.Context(), staff.System(), 10, recipe.Missed, 0, recipe.Settings{AfterMinutes: 5}); err != fault.ErrStale {
+		t.Errorf("a stale form: %v", err)
+	}
+	g.opened(5, 1, 2)
+	g.sweep()
+	list, _ := g.rounds(recipe.Missed)
+	if len(list) != 1 || list[0].Why == nil || list[0].State != recipe.Done {
+		t.Errorf("%+v", list)
+	}
+	p, err := g.service.Page(t.Context(), staff.System(), 10)
+	g.Must(err)
+	set := p.Recipes[0].Settings
+	set.Channel = delivery.App
+	g.Must(g.service.Save(t.Context(), staff.System(), 10, recipe.Missed, p.Recipes[0].Version, set))
+	g.Exec(`insert into campaign_limits (shop_number, approval_above) values (10, 1)`)
+	g.opened(5, 1, 2)
+	g.sweep()
+	if list, _ = g.rounds(recipe.Missed); len(list) != 2 || !list[0].Asked || list[0].Why != nil || list[0].Users != 2 {
+		t.Errorf("%+v", list)
+	}
+}
