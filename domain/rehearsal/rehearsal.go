@@ -65,10 +65,9 @@ const (
 
 // Refusals.
 var (
-	ErrNotFound = fault.New(fault.NotFound, "rehearsal_not_found", "there is no such rehearsal; load the page of the drop again")
-	ErrBusy     = fault.New(fault.Conflict, "rehearsal_running", "another rehearsal runs; wait until it has ended")
-	ErrState    = fault.New(fault.Conflict, "rehearsal_state", "only a drop that is published and has not opened can be rehearsed; publish it first")
-	ErrNear     = fault.New(fault.Conflict, "rehearsal_near_opening", "a drop opens soon or has just opened; rehearse afterwards, so that its customers do not wait for the rehearsal")
+	ErrBusy  = fault.New(fault.Conflict, "rehearsal_running", "another rehearsal runs; wait until it has ended")
+	ErrState = fault.New(fault.Conflict, "rehearsal_state", "only a drop that is published and has not opened can be rehearsed; publish it first")
+	ErrNear  = fault.New(fault.Conflict, "rehearsal_near_opening", "a drop opens soon or has just opened; rehearse afterwards, so that its customers do not wait for the rehearsal")
 )
 
 // Progress is how far a running rehearsal has come.
@@ -193,8 +192,6 @@ func Share(reserved int64, wave time.Duration) int64 {
 type Store interface {
 	// Ask stores a rehearsal with its audit entry and gives it an id. It returns [ErrBusy] while another one is asked for or runs.
 	Ask(ctx context.Context, r Rehearsal, e staff.Entry) (Rehearsal, error)
-	// Rehearsal returns [ErrNotFound] if there is none of the drop.
-	Rehearsal(ctx context.Context, templateID, id int64) (Rehearsal, error)
 	// Of returns the rehearsals of the drop, the newest first.
 	Of(ctx context.Context, templateID int64, limit int) ([]Rehearsal, error)
 	// Reserved returns how many users have reserved reminders of the drop.

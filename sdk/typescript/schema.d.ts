@@ -930,6 +930,95 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/admin/series": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List series of drops */
+        get: operations["list-series"];
+        put?: never;
+        /**
+         * Create a series of drops
+         * @description Its next four drops are created within seconds. It is changed in the console.
+         */
+        post: operations["create-series"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/series/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show a series with its drops */
+        get: operations["get-series"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/series/{id}/end": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** End a series for good */
+        post: operations["end-series"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/series/{id}/pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Pause a series: it creates and changes no drops */
+        post: operations["pause-series"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/series/{id}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Resume a series */
+        post: operations["resume-series"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/admin/shops": {
         parameters: {
             query?: never;
@@ -1320,6 +1409,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/admin/templates/{id}/flight": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Check a drop before its opening
+         * @description Users for each slot and channel, providers, texts, doors, links, budgets, other drops and processes, each with a level and what to do. It only reads, and calls the links in the messages, which takes up to four seconds.
+         */
+        get: operations["template-flight"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/admin/templates/{id}/forecast": {
         parameters: {
             query?: never;
@@ -1408,6 +1517,30 @@ export interface paths {
         put?: never;
         /** Publish a template, which opens it for reservations */
         post: operations["publish-template"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/templates/{id}/rehearsals": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the rehearsals of a drop
+         * @description With their reports.
+         */
+        get: operations["list-rehearsals"];
+        put?: never;
+        /**
+         * Rehearse a drop
+         * @description A worker begins within seconds: a copy of the drop with a share of its users opens within minutes, in tables of its own, and made-up users claim its coupons. Nothing is sent, and nothing of it counts.
+         */
+        post: operations["rehearse-template"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2502,6 +2635,48 @@ export interface paths {
         put?: never;
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/series/reservations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the user's standing reservations */
+        get: operations["list-series-reservations"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/series/{series_id}/reservation": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show the user's standing reservation */
+        get: operations["get-series-reservation"];
+        /**
+         * Be reminded of each drop of a series
+         * @description A standing reservation: its reminders are reserved for every drop of the series once the drop is published, and for those that are published and have not opened. What the user reserves or cancels for one drop holds for that drop. A repetition changes nothing.
+         */
+        put: operations["reserve-series"];
+        post?: never;
+        /**
+         * End the user's standing reservation
+         * @description Cancels what was reserved by it too, as far as it is not due yet and the user has not changed it since. Answers with the reservation that ended.
+         */
+        delete: operations["end-series-reservation"];
         options?: never;
         head?: never;
         patch?: never;
@@ -4946,6 +5121,11 @@ export interface components {
              * @enum {string}
              */
             protection: "off" | "standard" | "strict";
+            /**
+             * @description The series that the drop belongs to: PUT /series/{series_id}/reservation reserves reminders of each of its drops.
+             * @example 1
+             */
+            series_id?: string;
             /** @example Tea House */
             shop_name: string;
             /** @example 10 */
@@ -5181,6 +5361,78 @@ export interface components {
              * @example 12000
              */
             without_pass?: number;
+        };
+        Flight: {
+            /** Format: date-time */
+            checked_at: string;
+            findings: components["schemas"]["FlightFinding"][];
+            /**
+             * @description The most serious level of the findings.
+             * @enum {string}
+             */
+            level: "green" | "amber" | "red";
+            /** @example 1 */
+            template_id: string;
+            /** @description One for each slot and channel with reserved reminders. */
+            waves: components["schemas"]["FlightWave"][];
+        };
+        FlightFinding: {
+            /**
+             * @description What to do about it; absent if the level is green.
+             * @example raise the provider's quota
+             */
+            do?: string;
+            /** @example messages by e-mail: 4000, the longest wave takes 17 s at 240 a second */
+            found: string;
+            /**
+             * @description red endangers the evening: publishing then needs a reason.
+             * @enum {string}
+             */
+            level: "green" | "amber" | "red";
+            /** @enum {string} */
+            point: "users" | "providers" | "texts" | "doors" | "links" | "budget" | "neighbours" | "capacity";
+        };
+        FlightWave: {
+            /**
+             * Format: int64
+             * @example 4000
+             */
+            booked: number;
+            /** @example email */
+            channel: string;
+            /** Format: date-time */
+            due_at: string;
+            /** Format: date-time */
+            finish_at: string;
+            /**
+             * Format: int64
+             * @description Of users who are held out.
+             * @example 400
+             */
+            held_out: number;
+            /**
+             * Format: int64
+             * @description Reminders that will be sent, as estimated from a sample.
+             * @example 3500
+             */
+            messages: number;
+            /**
+             * Format: int64
+             * @example 10
+             */
+            minutes: number;
+            /**
+             * Format: int64
+             * @description Messages that would not be sent before the opening.
+             * @example 0
+             */
+            missed: number;
+            /**
+             * Format: int64
+             * @description Of users without a contact, or who have opted out.
+             * @example 100
+             */
+            no_contact: number;
         };
         Forecast: {
             /** @description Channels with reminders of the drop that are due within 24 hours or being sent. */
@@ -6239,7 +6491,7 @@ export interface components {
              * @example already_reserved
              * @enum {string}
              */
-            code: "malformed_json" | "unauthenticated" | "forbidden" | "message_not_found" | "picture_not_found" | "not_found" | "template_not_found" | "code_batch_not_found" | "no_codes" | "claim_not_found" | "campaign_not_found" | "recipient_not_found" | "not_waiting" | "not_reserved" | "rows_removed" | "job_not_found" | "draw_not_found" | "not_entered" | "ticket_not_found" | "budget_not_found" | "shop_not_found" | "coupon_not_found" | "wallet_not_configured" | "review_not_found" | "user_not_found" | "order_not_found" | "erasure_not_found" | "suppression_not_found" | "webhook_not_found" | "delivery_not_found" | "segment_not_found" | "method_not_allowed" | "request_timeout" | "already_reserved" | "already_due" | "drop_opened" | "coupon_not_usable" | "combination_refused" | "cart_changed" | "coupon_suspended" | "review_decided" | "review_needs_second" | "review_too_late" | "review_has_appeals" | "coupon_not_suspended" | "already_appealed" | "appeal_answered" | "order_differs" | "report_of_draft" | "code_used" | "not_by_code" | "codes_not_configured" | "passes_not_configured" | "codes_not_ready" | "codes_revoked" | "codes_exhausted" | "code_key_missing" | "template_not_open" | "not_started" | "ended" | "not_eligible" | "code_needed" | "door_not_open" | "doors_fixed" | "door_tests" | "entry_struck" | "figures_differ" | "not_won" | "offer_lapsed" | "entries_closed" | "sold_out" | "no_waitlist" | "stock_left" | "too_many_waits" | "no_offer" | "offer_taken" | "household_limit" | "limit_reached" | "invalid_transition" | "approval_required" | "approval_lapsed" | "approval_not_asked" | "already_published" | "budget_no_coupons" | "shop_moved" | "budget_short" | "budget_committed" | "stock_below_issued" | "list_incomplete" | "user_erased" | "phone_missing" | "sms_opted_out" | "phone_code_expired" | "list_in_use" | "segment_in_use" | "segment_is_list" | "segment_is_rules" | "too_many_webhooks" | "webhook_repeated" | "webhook_disabled" | "picture_in_use" | "picture_library_full" | "stale_version" | "idempotency_in_progress" | "too_large" | "upload_too_large" | "unsupported_media_type" | "invalid_request" | "pass_required" | "pass_refused" | "code_invalid" | "phone_code_wrong" | "channel_unavailable" | "idempotency_conflict" | "precondition_required" | "rate_limited" | "too_many_codes" | "internal" | "estimate_unavailable" | "pictures_busy" | "picture_store" | "overloaded";
+            code: "malformed_json" | "unauthenticated" | "forbidden" | "message_not_found" | "picture_not_found" | "not_found" | "template_not_found" | "code_batch_not_found" | "no_codes" | "claim_not_found" | "campaign_not_found" | "recipient_not_found" | "series_not_found" | "not_waiting" | "not_reserved" | "rows_removed" | "job_not_found" | "draw_not_found" | "not_entered" | "ticket_not_found" | "budget_not_found" | "shop_not_found" | "coupon_not_found" | "wallet_not_configured" | "review_not_found" | "user_not_found" | "order_not_found" | "erasure_not_found" | "suppression_not_found" | "webhook_not_found" | "delivery_not_found" | "segment_not_found" | "method_not_allowed" | "request_timeout" | "already_reserved" | "already_due" | "drop_opened" | "coupon_not_usable" | "combination_refused" | "cart_changed" | "coupon_suspended" | "review_decided" | "review_needs_second" | "review_too_late" | "review_has_appeals" | "coupon_not_suspended" | "already_appealed" | "appeal_answered" | "order_differs" | "report_of_draft" | "code_used" | "not_by_code" | "codes_not_configured" | "passes_not_configured" | "codes_not_ready" | "codes_revoked" | "codes_exhausted" | "code_key_missing" | "template_not_open" | "not_started" | "ended" | "not_eligible" | "code_needed" | "door_not_open" | "doors_fixed" | "flight_red" | "rehearsal_running" | "rehearsal_state" | "rehearsal_near_opening" | "door_tests" | "entry_struck" | "figures_differ" | "not_won" | "offer_lapsed" | "entries_closed" | "sold_out" | "series_state" | "too_many_series" | "series_ended" | "no_waitlist" | "stock_left" | "too_many_waits" | "no_offer" | "offer_taken" | "household_limit" | "limit_reached" | "invalid_transition" | "approval_required" | "approval_lapsed" | "approval_not_asked" | "already_published" | "budget_no_coupons" | "shop_moved" | "budget_short" | "budget_committed" | "stock_below_issued" | "list_incomplete" | "user_erased" | "phone_missing" | "sms_opted_out" | "phone_code_expired" | "list_in_use" | "segment_in_use" | "segment_is_list" | "segment_is_rules" | "too_many_webhooks" | "webhook_repeated" | "webhook_disabled" | "picture_in_use" | "picture_library_full" | "stale_version" | "idempotency_in_progress" | "too_large" | "upload_too_large" | "unsupported_media_type" | "invalid_request" | "pass_required" | "pass_refused" | "code_invalid" | "phone_code_wrong" | "channel_unavailable" | "idempotency_conflict" | "precondition_required" | "rate_limited" | "too_many_codes" | "internal" | "estimate_unavailable" | "pictures_busy" | "picture_store" | "overloaded";
             /**
              * @description The error of this request, in English.
              * @example already reserved: app 10 minutes
@@ -6401,6 +6653,165 @@ export interface components {
              * @example 1
              */
             quantity: number;
+        };
+        Rehearsal: {
+            /** Format: date-time */
+            asked_at: string;
+            /** Format: date-time */
+            ended_at?: string;
+            /**
+             * Format: int64
+             * @description How long the longest wave of the evening itself took; 0 before it.
+             * @example 66000
+             */
+            evening_wave_ms: number;
+            /**
+             * @description Why it did not end.
+             * @example the worker was stopped
+             */
+            failed?: string;
+            /**
+             * @description Of the copy of the drop, which keys that begin with dbk_test_ reach as a template.
+             * @example 129
+             */
+            id: string;
+            /**
+             * Format: date-time
+             * @description When the copy opens; absent until it is made.
+             */
+            opens_at?: string;
+            /** @description Whether the copy is gone, a day after its end or at once if it failed. */
+            removed: boolean;
+            /** @description Absent unless it is done. */
+            report?: components["schemas"]["RehearsalReport"];
+            /** @enum {string} */
+            state: "asked" | "running" | "done" | "failed";
+            /**
+             * @description What it is doing; absent unless it runs.
+             * @enum {string}
+             */
+            step?: "preparing" | "waiting" | "reminding" | "rushing" | "counting";
+            /** @example 1 */
+            template_id: string;
+        };
+        RehearsalList: {
+            /** @description The newest first, at most 20. */
+            rehearsals: components["schemas"]["Rehearsal"][];
+        };
+        RehearsalReport: {
+            /**
+             * @description What would give way first.
+             * @enum {string}
+             */
+            bottleneck: "none" | "providers" | "reminders" | "claims";
+            /**
+             * Format: int64
+             * @example 4
+             */
+            claim_p50_ms: number;
+            /**
+             * Format: int64
+             * @example 60
+             */
+            claim_p99_ms: number;
+            /**
+             * Format: int64
+             * @example 5000
+             */
+            claims: number;
+            /**
+             * Format: int64
+             * @description In the busiest second.
+             * @example 1200
+             */
+            claims_per_second: number;
+            /**
+             * Format: int64
+             * @description Refused as often as providers refuse.
+             * @example 100
+             */
+            dead: number;
+            /**
+             * Format: int64
+             * @description Reminders and coupons unaccounted for; must be 0.
+             * @example 0
+             */
+            difference: number;
+            /**
+             * Format: int64
+             * @example 0
+             */
+            expired: number;
+            /**
+             * Format: int64
+             * @description What the forecast says about it.
+             * @example 61000
+             */
+            forecast_wave_ms: number;
+            /**
+             * Format: int64
+             * @example 100
+             */
+            issued: number;
+            /**
+             * Format: int64
+             * @example 150
+             */
+            late_p50_ms: number;
+            /**
+             * Format: int64
+             * @example 900
+             */
+            late_p99_ms: number;
+            /**
+             * Format: int64
+             * @description Coupons beyond the stock; must be 0.
+             * @example 0
+             */
+            oversold: number;
+            /**
+             * Format: int64
+             * @example 60000
+             */
+            reminders: number;
+            /**
+             * Format: int64
+             * @example 59000
+             */
+            sent: number;
+            /**
+             * Format: int64
+             * @description How many thousandths of those who reserved.
+             * @example 100
+             */
+            share_permille: number;
+            /**
+             * Format: int64
+             * @example 900
+             */
+            skipped: number;
+            /**
+             * Format: int64
+             * @example 100
+             */
+            stock: number;
+            /**
+             * Format: int64
+             * @example 0
+             */
+            unanswered: number;
+            /**
+             * Format: int64
+             * @description Users who were copied.
+             * @example 5000
+             */
+            users: number;
+            /**
+             * Format: int64
+             * @description How long the longest wave of reminders takes with all users, from the share.
+             * @example 64000
+             */
+            wave_ms: number;
         };
         ReminderState: {
             /** @example app */
@@ -6665,6 +7076,125 @@ export interface components {
              */
             reply_to: string;
         };
+        Series: {
+            /** @example 20:00 */
+            clock: string;
+            /** @description Its drops of the last week and those to come; of one series. */
+            drops?: components["schemas"]["SeriesDrop"][] | null;
+            /** @example 1 */
+            id: string;
+            /** @example Friday deal */
+            name: string;
+            /** @description The next ten days; of one series. */
+            next?: components["schemas"]["SeriesOpening"][] | null;
+            /** @example true */
+            publish: boolean;
+            /** @example FREQ=WEEKLY;BYDAY=FR */
+            rrule: string;
+            /** @example 10 */
+            shop_number: string;
+            /** @example true */
+            skip_holidays: boolean;
+            /**
+             * @example [
+             *       "2027-12-24"
+             *     ]
+             */
+            skips: string[];
+            /**
+             * Format: int64
+             * @description Users with a standing reservation; of one series.
+             * @example 1204
+             */
+            standing?: number;
+            /** @example 2027-01-01 */
+            starts: string;
+            /**
+             * @example active
+             * @enum {string}
+             */
+            state: "active" | "paused" | "ended";
+            /**
+             * Format: int64
+             * @example 1
+             */
+            version: number;
+        };
+        SeriesDrop: {
+            /**
+             * @description Why the series could not create, change or publish the drop; reason says it in words.
+             * @example invalid_transition
+             */
+            code?: string;
+            /** @example 2027-01-01 */
+            day: string;
+            /** @example the flight check has 1 red points */
+            reason?: string;
+            /**
+             * Format: int64
+             * @description Users who have its reminders by a standing reservation; absent until these are copied.
+             * @example 1204
+             */
+            reminded?: number;
+            /**
+             * @description Absent until it is created.
+             * @example 17
+             */
+            template_id?: string;
+        };
+        SeriesList: {
+            series: components["schemas"]["Series"][];
+        };
+        SeriesOpening: {
+            /** @example 2027-01-01 */
+            day: string;
+            /**
+             * Format: date-time
+             * @example 2027-01-01T12:00:00Z
+             */
+            opens_at: string;
+        };
+        SeriesWish: {
+            /**
+             * @description When the drops open, on the clocks of the shop.
+             * @example 20:00
+             */
+            clock: string;
+            /** @example Friday deal */
+            name: string;
+            /**
+             * @description Its drops are published as soon as they are created; otherwise they are drafts.
+             * @example true
+             */
+            publish?: boolean;
+            /**
+             * @description An RRULE of RFC 5545, of days only.
+             * @example FREQ=WEEKLY;BYDAY=FR
+             */
+            rrule: string;
+            /**
+             * @description The holidays of the shop have no drop.
+             * @example true
+             */
+            skip_holidays?: boolean;
+            /**
+             * @description Dates without a drop.
+             * @example [
+             *       "2027-12-24"
+             *     ]
+             */
+            skips?: string[];
+            /**
+             * @description The day from which the rule counts, in the shop's zone: its DTSTART.
+             * @example 2027-01-01
+             */
+            starts: string;
+            /**
+             * @description The drop whose settings its drops get, as they are now; the series belongs to its shop.
+             * @example 1
+             */
+            template_id: string;
+        };
         Shop: {
             /** @example Tea House */
             name: string;
@@ -6821,6 +7351,38 @@ export interface components {
              * @example 216
              */
             revenue_per_user: number;
+        };
+        Standing: {
+            /**
+             * Format: date-time
+             * @example 2027-01-01T12:00:00Z
+             */
+            created_at: string;
+            /** @description The farthest from the opening first. */
+            reminders: components["schemas"]["ReminderWish"][];
+            /** @example 1 */
+            series_id: string;
+            /** @example Friday deal */
+            series_name: string;
+            /** @example 10 */
+            shop_number: string;
+            /**
+             * @description The reminders as one number: bit 12 × channel + minutes ÷ 5 − 1.
+             * @example 2
+             */
+            slots: string;
+        };
+        StandingList: {
+            reservations: components["schemas"]["Standing"][];
+        };
+        StandingWish: {
+            /** @description The reminders of each drop, in place of those that the user had before. */
+            reminders: components["schemas"]["ReminderWish"][];
+            /**
+             * @description The shop the series belongs to.
+             * @example 10
+             */
+            shop_number: string;
         };
         StartedJob: {
             /** @example 7 */
@@ -9736,6 +10298,159 @@ export interface operations {
             };
         };
     };
+    "list-series": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SeriesList"];
+                };
+            };
+        };
+    };
+    "create-series": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true. */
+                "Idempotency-Key"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "clock": "20:00",
+                 *       "name": "Friday deal",
+                 *       "rrule": "FREQ=WEEKLY;BYDAY=FR",
+                 *       "starts": "2027-01-01",
+                 *       "template_id": "1"
+                 *     }
+                 */
+                "application/json": components["schemas"]["SeriesWish"];
+            };
+        };
+        responses: {
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Series"];
+                };
+            };
+        };
+    };
+    "get-series": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Series"];
+                };
+            };
+        };
+    };
+    "end-series": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Series"];
+                };
+            };
+        };
+    };
+    "pause-series": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Series"];
+                };
+            };
+        };
+    };
+    "resume-series": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Series"];
+                };
+            };
+        };
+    };
     "list-shops": {
         parameters: {
             query?: never;
@@ -10587,6 +11302,28 @@ export interface operations {
             };
         };
     };
+    "template-flight": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Flight"];
+                };
+            };
+        };
+    };
     "template-forecast": {
         parameters: {
             query?: never;
@@ -10737,6 +11474,53 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Template"];
+                };
+            };
+        };
+    };
+    "list-rehearsals": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RehearsalList"];
+                };
+            };
+        };
+    };
+    "rehearse-template": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Rehearsal"];
                 };
             };
         };
@@ -12716,6 +13500,131 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Timeline"];
+                };
+            };
+        };
+    };
+    "list-series-reservations": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a service key that has the scope act-as-user: the user the request is about. */
+                "X-User-ID"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StandingList"];
+                };
+            };
+        };
+    };
+    "get-series-reservation": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a service key that has the scope act-as-user: the user the request is about. */
+                "X-User-ID"?: string;
+            };
+            path: {
+                /** @description The series: series_id of one of its drops. */
+                series_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Standing"];
+                };
+            };
+        };
+    };
+    "reserve-series": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a service key that has the scope act-as-user: the user the request is about. */
+                "X-User-ID"?: string;
+            };
+            path: {
+                /** @description The series: series_id of one of its drops. */
+                series_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "reminders": [
+                 *         {
+                 *           "channel": "app",
+                 *           "minutes": 10
+                 *         }
+                 *       ],
+                 *       "shop_number": "10"
+                 *     }
+                 */
+                "application/json": components["schemas"]["StandingWish"];
+            };
+        };
+        responses: {
+            /** @description In place of the user's earlier one. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Standing"];
+                };
+            };
+            /** @description Created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Standing"];
+                };
+            };
+        };
+    };
+    "end-series-reservation": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description With a service key that has the scope act-as-user: the user the request is about. */
+                "X-User-ID"?: string;
+            };
+            path: {
+                /** @description The series: series_id of one of its drops. */
+                series_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Standing"];
                 };
             };
         };

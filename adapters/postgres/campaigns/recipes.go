@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dropbell/adapters/postgres/internal/pg"
-	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/recipe"
 	"dropbell/domain/staff"
@@ -101,12 +100,12 @@ func scanRound(row pgx.CollectableRow, more ...any) (o recipe.Round, err error) 
 // audience is being cut the counts are those of what is cut.
 const roundsSQL = `
 select ` + roundColumns + `, coalesce(c.state, ''), c.approval_asked_at is not null and c.state = 'draft',
-	coalesce(n.due, 0), coalesce(n.sent, 0), coalesce(n.skipped, 0), coalesce(n.expired, 0), coalesce(n.dead, 0), coalesce(n.held, 0)
+	coalesce(n.due, 0), coalesce(n.sent, 0), coalesce(n.skipped, 0), coalesce(n.expired, 0), coalesce(n.dead, 0),
+	least(coalesce(n.skipped, 0), coalesce((select assigned from campaign_results h where h.campaign_id = c.id and h.variant = -1), 0))
 from recipes r cross join lateral (select * from recipe_rounds o where o.recipe_id = r.id order by o.id desc limit $2) o
 left join campaigns c on c.id = o.campaign_id
 left join lateral (select sum(b.due_count)::bigint as due, sum(b.sent_count)::bigint as sent, sum(b.skipped_count)::bigint as skipped, sum(b.expired_count)::bigint as expired,
-	sum(b.dead_count)::bigint as dead,
-	sum((select count(*) from exceptions x where x.batch_id = b.id and x.outcome = 'skipped' and x.reason = '` + delivery.ReasonHoldOut + `'))::bigint as held
+	sum(b.dead_count)::bigint as dead
 	from batches b where b.kind = 'campaign' and b.owner_id = c.id and b.channel = c.channel) n on true
 where r.shop_number = $1 order by o.at desc, o.id desc`
 

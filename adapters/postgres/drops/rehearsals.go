@@ -66,18 +66,6 @@ func (s Rehearsals) list(ctx context.Context, condition string, args ...any) ([]
 	return list, pg.Translate(err)
 }
 
-// Rehearsal returns one rehearsal of a drop; see [rehearsal.Store].
-func (s Rehearsals) Rehearsal(ctx context.Context, templateID, id int64) (rehearsal.Rehearsal, error) {
-	list, err := s.list(ctx, `template_id = $1 and id = $2`, templateID, id)
-	if err == nil && len(list) == 0 {
-		err = rehearsal.ErrNotFound
-	}
-	if err != nil {
-		return rehearsal.Rehearsal{}, err
-	}
-	return list[0], nil
-}
-
 // Of returns the rehearsals of a drop; see [rehearsal.Store].
 func (s Rehearsals) Of(ctx context.Context, templateID int64, limit int) ([]rehearsal.Rehearsal, error) {
 	return s.list(ctx, `template_id = $1 order by id desc limit $2`, templateID, limit)

@@ -1940,6 +1940,27 @@ func (e SegmentKind) Valid() bool {
 	}
 }
 
+// Defines values for SeriesState.
+const (
+	SeriesStateActive SeriesState = "active"
+	SeriesStateEnded  SeriesState = "ended"
+	SeriesStatePaused SeriesState = "paused"
+)
+
+// Valid indicates whether the value is a known member of the SeriesState enum.
+func (e SeriesState) Valid() bool {
+	switch e {
+	case SeriesStateActive:
+		return true
+	case SeriesStateEnded:
+		return true
+	case SeriesStatePaused:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for SlotState.
 const (
 	SlotStateCancelled SlotState = "cancelled"
@@ -6035,6 +6056,11 @@ type Drop struct {
 	// Examples: off
 	Protection DropProtection `json:"protection"`
 
+	// SeriesId The series that the drop belongs to: PUT /series/{series_id}/reservation reserves reminders of each of its drops.
+	//
+	// Examples: 1
+	SeriesId *string `json:"series_id,omitempty"`
+
 	// ShopName Examples: Tea House
 	ShopName string `json:"shop_name"`
 
@@ -7842,6 +7868,135 @@ type Sender struct {
 	ReplyTo string `json:"reply_to"`
 }
 
+// Series defines model for Series.
+type Series struct {
+	// Clock Examples: 20:00
+	Clock string `json:"clock"`
+
+	// Drops Its drops of the last week and those to come; of one series.
+	Drops *[]SeriesDrop `json:"drops,omitempty"`
+
+	// Id Examples: 1
+	Id string `json:"id"`
+
+	// Name Examples: Friday deal
+	Name string `json:"name"`
+
+	// Next The next ten days; of one series.
+	Next *[]SeriesOpening `json:"next,omitempty"`
+
+	// Publish Examples: true
+	Publish bool `json:"publish"`
+
+	// Rrule Examples: FREQ=WEEKLY;BYDAY=FR
+	Rrule string `json:"rrule"`
+
+	// ShopNumber Examples: 10
+	ShopNumber string `json:"shop_number"`
+
+	// SkipHolidays Examples: true
+	SkipHolidays bool `json:"skip_holidays"`
+
+	// Skips Examples: ["2027-12-24"]
+	Skips []string `json:"skips"`
+
+	// Standing Users with a standing reservation; of one series.
+	//
+	// Examples: 1204
+	Standing *int64 `json:"standing,omitempty"`
+
+	// Starts Examples: 2027-01-01
+	Starts string `json:"starts"`
+
+	// State Examples: active
+	State SeriesState `json:"state"`
+
+	// Version Examples: 1
+	Version int64 `json:"version"`
+}
+
+// SeriesState Examples: active
+type SeriesState string
+
+// SeriesDrop defines model for SeriesDrop.
+type SeriesDrop struct {
+	// Code Why the series could not create, change or publish the drop; reason says it in words.
+	//
+	// Examples: invalid_transition
+	Code *string `json:"code,omitempty"`
+
+	// Day Examples: 2027-01-01
+	Day string `json:"day"`
+
+	// Reason Examples: the flight check has 1 red points
+	Reason *string `json:"reason,omitempty"`
+
+	// Reminded Users who have its reminders by a standing reservation; absent until these are copied.
+	//
+	// Examples: 1204
+	Reminded *int64 `json:"reminded,omitempty"`
+
+	// TemplateId Absent until it is created.
+	//
+	// Examples: 17
+	TemplateId *string `json:"template_id,omitempty"`
+}
+
+// SeriesList defines model for SeriesList.
+type SeriesList struct {
+	Series []Series `json:"series"`
+}
+
+// SeriesOpening defines model for SeriesOpening.
+type SeriesOpening struct {
+	// Day Examples: 2027-01-01
+	Day string `json:"day"`
+
+	// OpensAt Examples: 2027-01-01T12:00:00Z
+	OpensAt time.Time `json:"opens_at"`
+}
+
+// SeriesWish defines model for SeriesWish.
+type SeriesWish struct {
+	// Clock When the drops open, on the clocks of the shop.
+	//
+	// Examples: 20:00
+	Clock string `json:"clock"`
+
+	// Name Examples: Friday deal
+	Name string `json:"name"`
+
+	// Publish Its drops are published as soon as they are created; otherwise they are drafts.
+	//
+	// Examples: true
+	Publish *bool `json:"publish,omitempty"`
+
+	// Rrule An RRULE of RFC 5545, of days only.
+	//
+	// Examples: FREQ=WEEKLY;BYDAY=FR
+	Rrule string `json:"rrule"`
+
+	// SkipHolidays The holidays of the shop have no drop.
+	//
+	// Examples: true
+	SkipHolidays *bool `json:"skip_holidays,omitempty"`
+
+	// Skips Dates without a drop.
+	//
+	// Examples: ["2027-12-24"]
+	Skips *[]string `json:"skips,omitempty"`
+
+	// Starts The day from which the rule counts, in the shop's zone: its DTSTART.
+	//
+	// Examples: 2027-01-01
+	Starts string `json:"starts"`
+
+	// TemplateId The drop whose settings its drops get, as they are now; the series belongs to its shop.
+	//
+	// Examples: 1
+	TemplateId string `json:"template_id"`
+}
+
 // Shop defines model for Shop.
 type Shop struct {
 	// Name Examples: Tea House
@@ -8002,6 +8157,45 @@ type Spent struct {
 	//
 	// Examples: 216
 	RevenuePerUser int64 `json:"revenue_per_user"`
+}
+
+// Standing defines model for Standing.
+type Standing struct {
+	// CreatedAt Examples: 2027-01-01T12:00:00Z
+	CreatedAt time.Time `json:"created_at"`
+
+	// Reminders The farthest from the opening first.
+	Reminders []ReminderWish `json:"reminders"`
+
+	// SeriesId Examples: 1
+	SeriesId string `json:"series_id"`
+
+	// SeriesName Examples: Friday deal
+	SeriesName string `json:"series_name"`
+
+	// ShopNumber Examples: 10
+	ShopNumber string `json:"shop_number"`
+
+	// Slots The reminders as one number: bit 12 × channel + minutes ÷ 5 − 1.
+	//
+	// Examples: 2
+	Slots string `json:"slots"`
+}
+
+// StandingList defines model for StandingList.
+type StandingList struct {
+	Reservations []Standing `json:"reservations"`
+}
+
+// StandingWish defines model for StandingWish.
+type StandingWish struct {
+	// Reminders The reminders of each drop, in place of those that the user had before.
+	Reminders []ReminderWish `json:"reminders"`
+
+	// ShopNumber The shop the series belongs to.
+	//
+	// Examples: 10
+	ShopNumber string `json:"shop_number"`
 }
 
 // StartedJob defines model for StartedJob.
@@ -9620,6 +9814,30 @@ type CountSegmentParams struct {
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
+// CreateSeriesParams defines parameters for CreateSeries.
+type CreateSeriesParams struct {
+	// IdempotencyKey Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true.
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
+// EndSeriesParams defines parameters for EndSeries.
+type EndSeriesParams struct {
+	// IdempotencyKey Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true.
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
+// PauseSeriesParams defines parameters for PauseSeries.
+type PauseSeriesParams struct {
+	// IdempotencyKey Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true.
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
+// ResumeSeriesParams defines parameters for ResumeSeries.
+type ResumeSeriesParams struct {
+	// IdempotencyKey Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true.
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
 // ListPicturesParams defines parameters for ListPictures.
 type ListPicturesParams struct {
 	// Before Pictures with smaller ids.
@@ -10241,6 +10459,30 @@ type ExplainReservationParams struct {
 	XUserID *string `json:"X-User-ID,omitempty"`
 }
 
+// ListSeriesReservationsParams defines parameters for ListSeriesReservations.
+type ListSeriesReservationsParams struct {
+	// XUserID With a service key that has the scope act-as-user: the user the request is about.
+	XUserID *string `json:"X-User-ID,omitempty"`
+}
+
+// EndSeriesReservationParams defines parameters for EndSeriesReservation.
+type EndSeriesReservationParams struct {
+	// XUserID With a service key that has the scope act-as-user: the user the request is about.
+	XUserID *string `json:"X-User-ID,omitempty"`
+}
+
+// GetSeriesReservationParams defines parameters for GetSeriesReservation.
+type GetSeriesReservationParams struct {
+	// XUserID With a service key that has the scope act-as-user: the user the request is about.
+	XUserID *string `json:"X-User-ID,omitempty"`
+}
+
+// ReserveSeriesParams defines parameters for ReserveSeries.
+type ReserveSeriesParams struct {
+	// XUserID With a service key that has the scope act-as-user: the user the request is about.
+	XUserID *string `json:"X-User-ID,omitempty"`
+}
+
 // GetOpeningCalendarParams defines parameters for GetOpeningCalendar.
 type GetOpeningCalendarParams struct {
 	// Minutes Alarms, in minutes before the opening, separated by commas. None = 5.
@@ -10354,6 +10596,9 @@ type EstimateSegmentJSONRequestBody = EstimateWish
 
 // ChangeSegmentJSONRequestBody defines body for ChangeSegment for application/json ContentType.
 type ChangeSegmentJSONRequestBody = SegmentPatch
+
+// CreateSeriesJSONRequestBody defines body for CreateSeries for application/json ContentType.
+type CreateSeriesJSONRequestBody = SeriesWish
 
 // PutShopJSONRequestBody defines body for PutShop for application/json ContentType.
 type PutShopJSONRequestBody = ShopWish
@@ -10480,6 +10725,9 @@ type RedeemJSONRequestBody = Redemption
 
 // ReserveJSONRequestBody defines body for Reserve for application/json ContentType.
 type ReserveJSONRequestBody = ReservationWish
+
+// ReserveSeriesJSONRequestBody defines body for ReserveSeries for application/json ContentType.
+type ReserveSeriesJSONRequestBody = StandingWish
 
 // AsCampaignBody0 returns the union data inside the Campaign_Body as a CampaignBody0
 func (t Campaign_Body) AsCampaignBody0() (CampaignBody0, error) {
@@ -11660,6 +11908,49 @@ type ClientInterface interface {
 	// Corresponds with POST /admin/segments/{id}/count (the `CountSegment` operationId).
 	CountSegment(ctx context.Context, id string, params *CountSegmentParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ListSeries List series of drops
+	//
+	// Corresponds with GET /admin/series (the `ListSeries` operationId).
+	ListSeries(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CreateSeriesWithBody Create a series of drops
+	//
+	// Its next four drops are created within seconds. It is changed in the console.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /admin/series (the `CreateSeries` operationId).
+	CreateSeriesWithBody(ctx context.Context, params *CreateSeriesParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// CreateSeries Create a series of drops
+	//
+	// Its next four drops are created within seconds. It is changed in the console.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /admin/series (the `CreateSeries` operationId).
+	CreateSeries(ctx context.Context, params *CreateSeriesParams, body CreateSeriesJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetSeries Show a series with its drops
+	//
+	// Corresponds with GET /admin/series/{id} (the `GetSeries` operationId).
+	GetSeries(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// EndSeries End a series for good
+	//
+	// Corresponds with POST /admin/series/{id}/end (the `EndSeries` operationId).
+	EndSeries(ctx context.Context, id string, params *EndSeriesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PauseSeries Pause a series: it creates and changes no drops
+	//
+	// Corresponds with POST /admin/series/{id}/pause (the `PauseSeries` operationId).
+	PauseSeries(ctx context.Context, id string, params *PauseSeriesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ResumeSeries Resume a series
+	//
+	// Corresponds with POST /admin/series/{id}/resume (the `ResumeSeries` operationId).
+	ResumeSeries(ctx context.Context, id string, params *ResumeSeriesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// ListShops List shops
 	//
 	// Corresponds with GET /admin/shops (the `ListShops` operationId).
@@ -12772,6 +13063,41 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /reservations/{template_id}/explain (the `ExplainReservation` operationId).
 	ExplainReservation(ctx context.Context, templateId string, params *ExplainReservationParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListSeriesReservations List the user's standing reservations
+	//
+	// Corresponds with GET /series/reservations (the `ListSeriesReservations` operationId).
+	ListSeriesReservations(ctx context.Context, params *ListSeriesReservationsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// EndSeriesReservation End the user's standing reservation
+	//
+	// Cancels what was reserved by it too, as far as it is not due yet and the user has not changed it since. Answers with the reservation that ended.
+	//
+	// Corresponds with DELETE /series/{series_id}/reservation (the `EndSeriesReservation` operationId).
+	EndSeriesReservation(ctx context.Context, seriesId string, params *EndSeriesReservationParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetSeriesReservation Show the user's standing reservation
+	//
+	// Corresponds with GET /series/{series_id}/reservation (the `GetSeriesReservation` operationId).
+	GetSeriesReservation(ctx context.Context, seriesId string, params *GetSeriesReservationParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ReserveSeriesWithBody Be reminded of each drop of a series
+	//
+	// A standing reservation: its reminders are reserved for every drop of the series once the drop is published, and for those that are published and have not opened. What the user reserves or cancels for one drop holds for that drop. A repetition changes nothing.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /series/{series_id}/reservation (the `ReserveSeries` operationId).
+	ReserveSeriesWithBody(ctx context.Context, seriesId string, params *ReserveSeriesParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ReserveSeries Be reminded of each drop of a series
+	//
+	// A standing reservation: its reminders are reserved for every drop of the series once the drop is published, and for those that are published and have not opened. What the user reserves or cancels for one drop holds for that drop. A repetition changes nothing.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /series/{series_id}/reservation (the `ReserveSeries` operationId).
+	ReserveSeries(ctx context.Context, seriesId string, params *ReserveSeriesParams, body ReserveSeriesJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetTemplate Show a drop
 	//
@@ -14210,6 +14536,119 @@ func (c *Client) ChangeSegment(ctx context.Context, id string, params *ChangeSeg
 // Corresponds with POST /admin/segments/{id}/count (the `CountSegment` operationId).
 func (c *Client) CountSegment(ctx context.Context, id string, params *CountSegmentParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewCountSegmentRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListSeries List series of drops
+//
+// Corresponds with GET /admin/series (the `ListSeries` operationId).
+func (c *Client) ListSeries(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListSeriesRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CreateSeriesWithBody Create a series of drops
+//
+// Its next four drops are created within seconds. It is changed in the console.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /admin/series (the `CreateSeries` operationId).
+func (c *Client) CreateSeriesWithBody(ctx context.Context, params *CreateSeriesParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateSeriesRequestWithBody(c.Server, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// CreateSeries Create a series of drops
+//
+// Its next four drops are created within seconds. It is changed in the console.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /admin/series (the `CreateSeries` operationId).
+func (c *Client) CreateSeries(ctx context.Context, params *CreateSeriesParams, body CreateSeriesJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCreateSeriesRequest(c.Server, params, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetSeries Show a series with its drops
+//
+// Corresponds with GET /admin/series/{id} (the `GetSeries` operationId).
+func (c *Client) GetSeries(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetSeriesRequest(c.Server, id)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// EndSeries End a series for good
+//
+// Corresponds with POST /admin/series/{id}/end (the `EndSeries` operationId).
+func (c *Client) EndSeries(ctx context.Context, id string, params *EndSeriesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewEndSeriesRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PauseSeries Pause a series: it creates and changes no drops
+//
+// Corresponds with POST /admin/series/{id}/pause (the `PauseSeries` operationId).
+func (c *Client) PauseSeries(ctx context.Context, id string, params *PauseSeriesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPauseSeriesRequest(c.Server, id, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ResumeSeries Resume a series
+//
+// Corresponds with POST /admin/series/{id}/resume (the `ResumeSeries` operationId).
+func (c *Client) ResumeSeries(ctx context.Context, id string, params *ResumeSeriesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewResumeSeriesRequest(c.Server, id, params)
 	if err != nil {
 		return nil, err
 	}
@@ -16773,6 +17212,91 @@ func (c *Client) GiveConsent(ctx context.Context, templateId string, minutes int
 // Corresponds with GET /reservations/{template_id}/explain (the `ExplainReservation` operationId).
 func (c *Client) ExplainReservation(ctx context.Context, templateId string, params *ExplainReservationParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewExplainReservationRequest(c.Server, templateId, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListSeriesReservations List the user's standing reservations
+//
+// Corresponds with GET /series/reservations (the `ListSeriesReservations` operationId).
+func (c *Client) ListSeriesReservations(ctx context.Context, params *ListSeriesReservationsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListSeriesReservationsRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// EndSeriesReservation End the user's standing reservation
+//
+// Cancels what was reserved by it too, as far as it is not due yet and the user has not changed it since. Answers with the reservation that ended.
+//
+// Corresponds with DELETE /series/{series_id}/reservation (the `EndSeriesReservation` operationId).
+func (c *Client) EndSeriesReservation(ctx context.Context, seriesId string, params *EndSeriesReservationParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewEndSeriesReservationRequest(c.Server, seriesId, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetSeriesReservation Show the user's standing reservation
+//
+// Corresponds with GET /series/{series_id}/reservation (the `GetSeriesReservation` operationId).
+func (c *Client) GetSeriesReservation(ctx context.Context, seriesId string, params *GetSeriesReservationParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetSeriesReservationRequest(c.Server, seriesId, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ReserveSeriesWithBody Be reminded of each drop of a series
+//
+// A standing reservation: its reminders are reserved for every drop of the series once the drop is published, and for those that are published and have not opened. What the user reserves or cancels for one drop holds for that drop. A repetition changes nothing.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /series/{series_id}/reservation (the `ReserveSeries` operationId).
+func (c *Client) ReserveSeriesWithBody(ctx context.Context, seriesId string, params *ReserveSeriesParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReserveSeriesRequestWithBody(c.Server, seriesId, params, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ReserveSeries Be reminded of each drop of a series
+//
+// A standing reservation: its reminders are reserved for every drop of the series once the drop is published, and for those that are published and have not opened. What the user reserves or cancels for one drop holds for that drop. A repetition changes nothing.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /series/{series_id}/reservation (the `ReserveSeries` operationId).
+func (c *Client) ReserveSeries(ctx context.Context, seriesId string, params *ReserveSeriesParams, body ReserveSeriesJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReserveSeriesRequest(c.Server, seriesId, params, body)
 	if err != nil {
 		return nil, err
 	}
@@ -20056,6 +20580,269 @@ func NewCountSegmentRequest(server string, id string, params *CountSegmentParams
 	}
 
 	operationPath := fmt.Sprintf("/admin/segments/%s/count", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewListSeriesRequest constructs an http.Request for the ListSeries method
+func NewListSeriesRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/admin/series")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewCreateSeriesRequest calls the generic CreateSeries builder with application/json body
+func NewCreateSeriesRequest(server string, params *CreateSeriesParams, body CreateSeriesJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewCreateSeriesRequestWithBody(server, params, "application/json", bodyReader)
+}
+
+// NewCreateSeriesRequestWithBody constructs an http.Request for the CreateSeries method, with any body, and a specified content type
+func NewCreateSeriesRequestWithBody(server string, params *CreateSeriesParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/admin/series")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewGetSeriesRequest constructs an http.Request for the GetSeries method
+func NewGetSeriesRequest(server string, id string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/admin/series/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewEndSeriesRequest constructs an http.Request for the EndSeries method
+func NewEndSeriesRequest(server string, id string, params *EndSeriesParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/admin/series/%s/end", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewPauseSeriesRequest constructs an http.Request for the PauseSeries method
+func NewPauseSeriesRequest(server string, id string, params *PauseSeriesParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/admin/series/%s/pause", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewResumeSeriesRequest constructs an http.Request for the ResumeSeries method
+func NewResumeSeriesRequest(server string, id string, params *ResumeSeriesParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/admin/series/%s/resume", pathParam0)
 	if operationPath[0] == '/' {
 		operationPath = "." + operationPath
 	}
@@ -25993,6 +26780,208 @@ func NewExplainReservationRequest(server string, templateId string, params *Expl
 	return req, nil
 }
 
+// NewListSeriesReservationsRequest constructs an http.Request for the ListSeriesReservations method
+func NewListSeriesReservationsRequest(server string, params *ListSeriesReservationsParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/series/reservations")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XUserID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-User-ID", *params.XUserID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-User-ID", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewEndSeriesReservationRequest constructs an http.Request for the EndSeriesReservation method
+func NewEndSeriesReservationRequest(server string, seriesId string, params *EndSeriesReservationParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "series_id", seriesId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/series/%s/reservation", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XUserID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-User-ID", *params.XUserID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-User-ID", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewGetSeriesReservationRequest constructs an http.Request for the GetSeriesReservation method
+func NewGetSeriesReservationRequest(server string, seriesId string, params *GetSeriesReservationParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "series_id", seriesId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/series/%s/reservation", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.XUserID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-User-ID", *params.XUserID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-User-ID", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
+// NewReserveSeriesRequest calls the generic ReserveSeries builder with application/json body
+func NewReserveSeriesRequest(server string, seriesId string, params *ReserveSeriesParams, body ReserveSeriesJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewReserveSeriesRequestWithBody(server, seriesId, params, "application/json", bodyReader)
+}
+
+// NewReserveSeriesRequestWithBody constructs an http.Request for the ReserveSeries method, with any body, and a specified content type
+func NewReserveSeriesRequestWithBody(server string, seriesId string, params *ReserveSeriesParams, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "series_id", seriesId, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/series/%s/reservation", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	if params != nil {
+
+		if params.XUserID != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "X-User-ID", *params.XUserID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("X-User-ID", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewGetTemplateRequest constructs an http.Request for the GetTemplate method
 func NewGetTemplateRequest(server string, id string) (*http.Request, error) {
 	var err error
@@ -27060,6 +28049,59 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with POST /admin/segments/{id}/count (the `CountSegment` operationId).
 	CountSegmentWithResponse(ctx context.Context, id string, params *CountSegmentParams, reqEditors ...RequestEditorFn) (*CountSegmentResponse, error)
+
+	// ListSeriesWithResponse List series of drops
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /admin/series (the `ListSeries` operationId).
+	ListSeriesWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListSeriesResponse, error)
+
+	// CreateSeriesWithBodyWithResponse Create a series of drops
+	//
+	// Its next four drops are created within seconds. It is changed in the console.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /admin/series (the `CreateSeries` operationId).
+	CreateSeriesWithBodyWithResponse(ctx context.Context, params *CreateSeriesParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateSeriesResponse, error)
+
+	// CreateSeriesWithResponse Create a series of drops
+	//
+	// Its next four drops are created within seconds. It is changed in the console.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /admin/series (the `CreateSeries` operationId).
+	CreateSeriesWithResponse(ctx context.Context, params *CreateSeriesParams, body CreateSeriesJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateSeriesResponse, error)
+
+	// GetSeriesWithResponse Show a series with its drops
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /admin/series/{id} (the `GetSeries` operationId).
+	GetSeriesWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*GetSeriesResponse, error)
+
+	// EndSeriesWithResponse End a series for good
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /admin/series/{id}/end (the `EndSeries` operationId).
+	EndSeriesWithResponse(ctx context.Context, id string, params *EndSeriesParams, reqEditors ...RequestEditorFn) (*EndSeriesResponse, error)
+
+	// PauseSeriesWithResponse Pause a series: it creates and changes no drops
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /admin/series/{id}/pause (the `PauseSeries` operationId).
+	PauseSeriesWithResponse(ctx context.Context, id string, params *PauseSeriesParams, reqEditors ...RequestEditorFn) (*PauseSeriesResponse, error)
+
+	// ResumeSeriesWithResponse Resume a series
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /admin/series/{id}/resume (the `ResumeSeries` operationId).
+	ResumeSeriesWithResponse(ctx context.Context, id string, params *ResumeSeriesParams, reqEditors ...RequestEditorFn) (*ResumeSeriesResponse, error)
 
 	// ListShopsWithResponse List shops
 	//
@@ -28291,6 +29333,47 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /reservations/{template_id}/explain (the `ExplainReservation` operationId).
 	ExplainReservationWithResponse(ctx context.Context, templateId string, params *ExplainReservationParams, reqEditors ...RequestEditorFn) (*ExplainReservationResponse, error)
+
+	// ListSeriesReservationsWithResponse List the user's standing reservations
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /series/reservations (the `ListSeriesReservations` operationId).
+	ListSeriesReservationsWithResponse(ctx context.Context, params *ListSeriesReservationsParams, reqEditors ...RequestEditorFn) (*ListSeriesReservationsResponse, error)
+
+	// EndSeriesReservationWithResponse End the user's standing reservation
+	//
+	// Cancels what was reserved by it too, as far as it is not due yet and the user has not changed it since. Answers with the reservation that ended.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /series/{series_id}/reservation (the `EndSeriesReservation` operationId).
+	EndSeriesReservationWithResponse(ctx context.Context, seriesId string, params *EndSeriesReservationParams, reqEditors ...RequestEditorFn) (*EndSeriesReservationResponse, error)
+
+	// GetSeriesReservationWithResponse Show the user's standing reservation
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /series/{series_id}/reservation (the `GetSeriesReservation` operationId).
+	GetSeriesReservationWithResponse(ctx context.Context, seriesId string, params *GetSeriesReservationParams, reqEditors ...RequestEditorFn) (*GetSeriesReservationResponse, error)
+
+	// ReserveSeriesWithBodyWithResponse Be reminded of each drop of a series
+	//
+	// A standing reservation: its reminders are reserved for every drop of the series once the drop is published, and for those that are published and have not opened. What the user reserves or cancels for one drop holds for that drop. A repetition changes nothing.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /series/{series_id}/reservation (the `ReserveSeries` operationId).
+	ReserveSeriesWithBodyWithResponse(ctx context.Context, seriesId string, params *ReserveSeriesParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ReserveSeriesResponse, error)
+
+	// ReserveSeriesWithResponse Be reminded of each drop of a series
+	//
+	// A standing reservation: its reminders are reserved for every drop of the series once the drop is published, and for those that are published and have not opened. What the user reserves or cancels for one drop holds for that drop. A repetition changes nothing.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /series/{series_id}/reservation (the `ReserveSeries` operationId).
+	ReserveSeriesWithResponse(ctx context.Context, seriesId string, params *ReserveSeriesParams, body ReserveSeriesJSONRequestBody, reqEditors ...RequestEditorFn) (*ReserveSeriesResponse, error)
 
 	// GetTemplateWithResponse Show a drop
 	//
@@ -30479,6 +31562,252 @@ func (r CountSegmentResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r CountSegmentResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type ListSeriesResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *SeriesList
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListSeriesResponse) GetJSON200() *SeriesList {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r ListSeriesResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListSeriesResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListSeriesResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListSeriesResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type CreateSeriesResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON201 the response for an HTTP 201 `application/json` response
+	JSON201 *Series
+}
+
+// GetJSON201 returns the response for an HTTP 201 `application/json` response
+func (r CreateSeriesResponse) GetJSON201() *Series {
+	return r.JSON201
+}
+
+// GetBody returns the raw response body bytes
+func (r CreateSeriesResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r CreateSeriesResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r CreateSeriesResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r CreateSeriesResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type GetSeriesResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Series
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetSeriesResponse) GetJSON200() *Series {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r GetSeriesResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetSeriesResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetSeriesResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetSeriesResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type EndSeriesResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Series
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r EndSeriesResponse) GetJSON200() *Series {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r EndSeriesResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r EndSeriesResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r EndSeriesResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r EndSeriesResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type PauseSeriesResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Series
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r PauseSeriesResponse) GetJSON200() *Series {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r PauseSeriesResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r PauseSeriesResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r PauseSeriesResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r PauseSeriesResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type ResumeSeriesResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Series
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ResumeSeriesResponse) GetJSON200() *Series {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r ResumeSeriesResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ResumeSeriesResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ResumeSeriesResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ResumeSeriesResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -34610,6 +35939,177 @@ func (r ExplainReservationResponse) ContentType() string {
 	return ""
 }
 
+type ListSeriesReservationsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *StandingList
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListSeriesReservationsResponse) GetJSON200() *StandingList {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r ListSeriesReservationsResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListSeriesReservationsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListSeriesReservationsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListSeriesReservationsResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type EndSeriesReservationResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Standing
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r EndSeriesReservationResponse) GetJSON200() *Standing {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r EndSeriesReservationResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r EndSeriesReservationResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r EndSeriesReservationResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r EndSeriesReservationResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type GetSeriesReservationResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Standing
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetSeriesReservationResponse) GetJSON200() *Standing {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r GetSeriesReservationResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetSeriesReservationResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetSeriesReservationResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetSeriesReservationResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type ReserveSeriesResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Standing
+	// JSON201 the response for an HTTP 201 `application/json` response
+	JSON201 *Standing
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ReserveSeriesResponse) GetJSON200() *Standing {
+	return r.JSON200
+}
+
+// GetJSON201 returns the response for an HTTP 201 `application/json` response
+func (r ReserveSeriesResponse) GetJSON201() *Standing {
+	return r.JSON201
+}
+
+// GetBody returns the raw response body bytes
+func (r ReserveSeriesResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ReserveSeriesResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ReserveSeriesResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ReserveSeriesResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
 type GetTemplateResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -36030,6 +37530,101 @@ func (c *ClientWithResponses) CountSegmentWithResponse(ctx context.Context, id s
 		return nil, err
 	}
 	return ParseCountSegmentResponse(rsp)
+}
+
+// ListSeriesWithResponse List series of drops
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /admin/series (the `ListSeries` operationId).
+func (c *ClientWithResponses) ListSeriesWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ListSeriesResponse, error) {
+	rsp, err := c.ListSeries(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListSeriesResponse(rsp)
+}
+
+// CreateSeriesWithBodyWithResponse Create a series of drops
+//
+// Its next four drops are created within seconds. It is changed in the console.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /admin/series (the `CreateSeries` operationId).
+func (c *ClientWithResponses) CreateSeriesWithBodyWithResponse(ctx context.Context, params *CreateSeriesParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*CreateSeriesResponse, error) {
+	rsp, err := c.CreateSeriesWithBody(ctx, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCreateSeriesResponse(rsp)
+}
+
+// CreateSeriesWithResponse Create a series of drops
+//
+// Its next four drops are created within seconds. It is changed in the console.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /admin/series (the `CreateSeries` operationId).
+func (c *ClientWithResponses) CreateSeriesWithResponse(ctx context.Context, params *CreateSeriesParams, body CreateSeriesJSONRequestBody, reqEditors ...RequestEditorFn) (*CreateSeriesResponse, error) {
+	rsp, err := c.CreateSeries(ctx, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCreateSeriesResponse(rsp)
+}
+
+// GetSeriesWithResponse Show a series with its drops
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /admin/series/{id} (the `GetSeries` operationId).
+func (c *ClientWithResponses) GetSeriesWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*GetSeriesResponse, error) {
+	rsp, err := c.GetSeries(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetSeriesResponse(rsp)
+}
+
+// EndSeriesWithResponse End a series for good
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /admin/series/{id}/end (the `EndSeries` operationId).
+func (c *ClientWithResponses) EndSeriesWithResponse(ctx context.Context, id string, params *EndSeriesParams, reqEditors ...RequestEditorFn) (*EndSeriesResponse, error) {
+	rsp, err := c.EndSeries(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseEndSeriesResponse(rsp)
+}
+
+// PauseSeriesWithResponse Pause a series: it creates and changes no drops
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /admin/series/{id}/pause (the `PauseSeries` operationId).
+func (c *ClientWithResponses) PauseSeriesWithResponse(ctx context.Context, id string, params *PauseSeriesParams, reqEditors ...RequestEditorFn) (*PauseSeriesResponse, error) {
+	rsp, err := c.PauseSeries(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePauseSeriesResponse(rsp)
+}
+
+// ResumeSeriesWithResponse Resume a series
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /admin/series/{id}/resume (the `ResumeSeries` operationId).
+func (c *ClientWithResponses) ResumeSeriesWithResponse(ctx context.Context, id string, params *ResumeSeriesParams, reqEditors ...RequestEditorFn) (*ResumeSeriesResponse, error) {
+	rsp, err := c.ResumeSeries(ctx, id, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseResumeSeriesResponse(rsp)
 }
 
 // ListShopsWithResponse List shops
@@ -38133,6 +39728,77 @@ func (c *ClientWithResponses) ExplainReservationWithResponse(ctx context.Context
 	return ParseExplainReservationResponse(rsp)
 }
 
+// ListSeriesReservationsWithResponse List the user's standing reservations
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /series/reservations (the `ListSeriesReservations` operationId).
+func (c *ClientWithResponses) ListSeriesReservationsWithResponse(ctx context.Context, params *ListSeriesReservationsParams, reqEditors ...RequestEditorFn) (*ListSeriesReservationsResponse, error) {
+	rsp, err := c.ListSeriesReservations(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListSeriesReservationsResponse(rsp)
+}
+
+// EndSeriesReservationWithResponse End the user's standing reservation
+//
+// Cancels what was reserved by it too, as far as it is not due yet and the user has not changed it since. Answers with the reservation that ended.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /series/{series_id}/reservation (the `EndSeriesReservation` operationId).
+func (c *ClientWithResponses) EndSeriesReservationWithResponse(ctx context.Context, seriesId string, params *EndSeriesReservationParams, reqEditors ...RequestEditorFn) (*EndSeriesReservationResponse, error) {
+	rsp, err := c.EndSeriesReservation(ctx, seriesId, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseEndSeriesReservationResponse(rsp)
+}
+
+// GetSeriesReservationWithResponse Show the user's standing reservation
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /series/{series_id}/reservation (the `GetSeriesReservation` operationId).
+func (c *ClientWithResponses) GetSeriesReservationWithResponse(ctx context.Context, seriesId string, params *GetSeriesReservationParams, reqEditors ...RequestEditorFn) (*GetSeriesReservationResponse, error) {
+	rsp, err := c.GetSeriesReservation(ctx, seriesId, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetSeriesReservationResponse(rsp)
+}
+
+// ReserveSeriesWithBodyWithResponse Be reminded of each drop of a series
+//
+// A standing reservation: its reminders are reserved for every drop of the series once the drop is published, and for those that are published and have not opened. What the user reserves or cancels for one drop holds for that drop. A repetition changes nothing.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /series/{series_id}/reservation (the `ReserveSeries` operationId).
+func (c *ClientWithResponses) ReserveSeriesWithBodyWithResponse(ctx context.Context, seriesId string, params *ReserveSeriesParams, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*ReserveSeriesResponse, error) {
+	rsp, err := c.ReserveSeriesWithBody(ctx, seriesId, params, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseReserveSeriesResponse(rsp)
+}
+
+// ReserveSeriesWithResponse Be reminded of each drop of a series
+//
+// A standing reservation: its reminders are reserved for every drop of the series once the drop is published, and for those that are published and have not opened. What the user reserves or cancels for one drop holds for that drop. A repetition changes nothing.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /series/{series_id}/reservation (the `ReserveSeries` operationId).
+func (c *ClientWithResponses) ReserveSeriesWithResponse(ctx context.Context, seriesId string, params *ReserveSeriesParams, body ReserveSeriesJSONRequestBody, reqEditors ...RequestEditorFn) (*ReserveSeriesResponse, error) {
+	rsp, err := c.ReserveSeries(ctx, seriesId, params, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseReserveSeriesResponse(rsp)
+}
+
 // GetTemplateWithResponse Show a drop
 //
 // Needs no credentials. The answer may be a second old. With a user's token it also names the user's door, if the drop has doors: a door opens the drop for a group of users at an instant of its own.
@@ -39542,6 +41208,162 @@ func ParseCountSegmentResponse(rsp *http.Response) (*CountSegmentResponse, error
 			return nil, err
 		}
 		response.JSON202 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListSeriesResponse parses an HTTP response from a ListSeriesWithResponse call
+func ParseListSeriesResponse(rsp *http.Response) (*ListSeriesResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListSeriesResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest SeriesList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseCreateSeriesResponse parses an HTTP response from a CreateSeriesWithResponse call
+func ParseCreateSeriesResponse(rsp *http.Response) (*CreateSeriesResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &CreateSeriesResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 201:
+		var dest Series
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON201 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGetSeriesResponse parses an HTTP response from a GetSeriesWithResponse call
+func ParseGetSeriesResponse(rsp *http.Response) (*GetSeriesResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetSeriesResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Series
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseEndSeriesResponse parses an HTTP response from a EndSeriesWithResponse call
+func ParseEndSeriesResponse(rsp *http.Response) (*EndSeriesResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &EndSeriesResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Series
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParsePauseSeriesResponse parses an HTTP response from a PauseSeriesWithResponse call
+func ParsePauseSeriesResponse(rsp *http.Response) (*PauseSeriesResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &PauseSeriesResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Series
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseResumeSeriesResponse parses an HTTP response from a ResumeSeriesWithResponse call
+func ParseResumeSeriesResponse(rsp *http.Response) (*ResumeSeriesResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ResumeSeriesResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Series
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
 
 	}
 
@@ -42068,6 +43890,117 @@ func ParseExplainReservationResponse(rsp *http.Response) (*ExplainReservationRes
 			return nil, err
 		}
 		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseListSeriesReservationsResponse parses an HTTP response from a ListSeriesReservationsWithResponse call
+func ParseListSeriesReservationsResponse(rsp *http.Response) (*ListSeriesReservationsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListSeriesReservationsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest StandingList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseEndSeriesReservationResponse parses an HTTP response from a EndSeriesReservationWithResponse call
+func ParseEndSeriesReservationResponse(rsp *http.Response) (*EndSeriesReservationResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &EndSeriesReservationResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Standing
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGetSeriesReservationResponse parses an HTTP response from a GetSeriesReservationWithResponse call
+func ParseGetSeriesReservationResponse(rsp *http.Response) (*GetSeriesReservationResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetSeriesReservationResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Standing
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseReserveSeriesResponse parses an HTTP response from a ReserveSeriesWithResponse call
+func ParseReserveSeriesResponse(rsp *http.Response) (*ReserveSeriesResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ReserveSeriesResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Standing
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 201:
+		var dest Standing
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON201 = &dest
 
 	}
 

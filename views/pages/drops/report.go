@@ -3,6 +3,7 @@ package drops
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -171,10 +172,14 @@ func ChartsOf(ctx context.Context, t template.Template, growth []reminder.Growth
 		Own: ui.Curve{Name: t.Name, Origin: t.OpensAt, Points: ui.Sold(sales)}, Marks: during(marksOf(ctx, events), sales),
 		Spans: []ui.Span{{Label: ui.T(ctx, "chart.first_minute"), To: time.Minute}, {Label: ui.T(ctx, "chart.first_minutes"), To: 10 * time.Minute}}}
 	shown := besideFor * max(sales.EndAfter(t.OpensAt), time.Minute/besideFor)
+	ahead := time.Duration(math.MaxInt64)
+	if len(growth) > 0 {
+		ahead = besideFor * max(t.OpensAt.Sub(growth[0].At), time.Hour)
+	}
 	for _, e := range earlier {
 		name := e.Template.Name + " · " + ui.From(ctx).Locale.Day(e.Template.OpensAt, t.Zone())
 		if len(e.Growth) > 1 {
-			booked.Earlier = append(booked.Earlier, ui.Curve{Name: name, Origin: e.Template.OpensAt, Points: e.Growth})
+			booked.Earlier = append(booked.Earlier, ui.Curve{Name: name, Origin: e.Template.OpensAt, Points: since(e.Growth, e.Template.OpensAt.Add(-ahead))})
 		}
 		if len(e.Sales.Points) > 0 {
 			sold.Earlier = append(sold.Earlier, ui.Curve{Name: name, Origin: e.Template.OpensAt, Points: until(ui.Sold(e.Sales), e.Template.OpensAt.Add(shown))})
@@ -188,8 +193,8 @@ func smsCost(ctx context.Context, f report.Figures) string {
 	return parts.SMSCosts(ctx, f.Money.SMS)
 }
 
-// besideFor is how many times as long as the drop's own coupons lasted the earlier drops are drawn,
-// at least a minute. A drop that sold for hours would press a drop of seconds to the margin.
+// besideFor is how many times as long as the drop's own coupons lasted, or its own reminders were reserved, the earlier drops
+// are drawn: at least a minute, or four hours. A drop that sold for hours would press a drop of seconds to the margin.
 const besideFor = 4
 
 // until returns the points until the instant, and at least the first two.
@@ -197,6 +202,16 @@ func until(points []reminder.Growth, end time.Time) []reminder.Growth {
 	for i, g := range points {
 		if i > 1 && g.At.After(end) {
 			return points[:i]
+		}
+	}
+	return points
+}
+
+// since returns the points from the instant on, with the last point before it and at least the last two.
+func since(points []reminder.Growth, start time.Time) []reminder.Growth {
+	for i := len(points) - 2; i > 0; i-- {
+		if !points[i].At.After(start) {
+			return points[i:]
 		}
 	}
 	return points

@@ -29,4 +29,12 @@ func TestUntil(t *testing.T) {
 	if got := until(nil, at); len(got) != 0 {
 		t.Errorf("%v", got)
 	}
+	for start, want := range map[time.Duration]int{0: 4, 2 * time.Minute: 3, 150 * time.Second: 3, time.Hour: 2} {
+		if got := since(points, at.Add(start)); len(got) != want {
+			t.Errorf("since %v: %d points, want %d", start, len(got), want)
+		}
+	}
+	if got := since(nil, at); len(got) != 0 {
+		t.Errorf("%v", got)
+	}
 }

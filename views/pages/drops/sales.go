@@ -7,6 +7,7 @@ import (
 
 	"dropbell/domain/claim"
 	"dropbell/domain/template"
+	"dropbell/views/pages/parts"
 	"dropbell/views/ui"
 )
 
@@ -93,6 +94,11 @@ func (s Sales) sold(ctx context.Context) ui.TimeChart {
 
 func (s Sales) url() string {
 	return compared(fmt.Sprintf("/templates/%d/claims", s.Template.ID), s.With)
+}
+
+// waited are the users who joined the waitlist, by what became of them.
+func (s Sales) waited() []parts.Piece {
+	return []parts.Piece{{Class: "bar-sent", N: s.Wait.Filled}, {Class: "bar-inflight", N: s.Wait.Waiting}, {Class: "bar-expired", N: s.Wait.Lapsed}, {Class: "bar-skipped", N: s.Wait.Left + s.Wait.Skipped}}
 }
 
 // heldNote says when the users who wait get the stock that is kept for them.

@@ -99,7 +99,11 @@ func (d Drop) moments(ctx context.Context) templ.Attributes {
 			list = append(list, moment{ui.Machine(at), ui.T(ctx, "moment.door", o.Name)})
 		}
 	}
-	list = append(list, moment{ui.Machine(d.OpensAt), ui.T(ctx, "moment.opening")})
+	opening := "moment.opening"
+	if d.OpeningMode.Drawn() {
+		opening = "moment.draw"
+	}
+	list = append(list, moment{ui.Machine(d.OpensAt), ui.T(ctx, opening)})
 	raw, _ := json.Marshal(list) // texts
 	return templ.Attributes{"data-moments": string(raw), "data-moment-of": d.Name}
 }

@@ -59,7 +59,7 @@ func (h *handlers) importTemplate(w http.ResponseWriter, r *http.Request) error 
 		head = append(head, string(t))
 	}
 	return h.Export(w, r, "users", append(head, "tier"), func(t *shell.Sheet) error {
-		return t.Row("1001", "Ann Lee", "ann@example.com", "+8613800138000", "true", "zh-CN", "Asia/Shanghai", "sms", "22:00-08:00", "gold")
+		return t.Row("1001", "Ann Lee", "ann@example.com", "+8613800138000", "true", "zh-CN", "Asia/Shanghai", "5f2b9c0d7a1e4483", "sms", "22:00-08:00", "gold")
 	})
 }
 

@@ -24,7 +24,7 @@ func TestImportUsers(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Marketer)
 	b.Get("/users/import").Is(200).Has("Import customers", "Sample file (CSV)")
-	b.Get("/users/import/template.csv").Is(200).Has("id,name,email,phone,phone_verified,locale,timezone,opt_outs,quiet_hours,tier")
+	b.Get("/users/import/template.csv").Is(200).Has("id,name,email,phone,phone_verified,locale,timezone,household,opt_outs,quiet_hours,tier")
 	b.Upload("/users/import", "empty.csv", "").Is(422).Has("the file is empty").HasNot("choose a file")
 	b.Upload("/users/import", "p.png", "\x89PNG\x00\x00").Is(422).Has("not text in UTF-8")
 	start := b.Upload("/users/import", "members.csv", members).Is(303).Header.Get("Location")

@@ -95,7 +95,11 @@ func (l *Live) look(ctx context.Context, now time.Time, crowds *sync.WaitGroup) 
 			crowds.Go(func() { l.Follow(ctx, d, k, booked) })
 		} else if left < lookEvery+time.Second && !l.came[d.ID] {
 			l.came[d.ID] = true
-			crowds.Go(func() { l.Say("%q: %v", d.Name, l.Come(ctx, d, k, booked)) })
+			crowds.Go(func() {
+				if came := l.Come(ctx, d, k, booked); ctx.Err() == nil {
+					l.Say("%q: %v", d.Name, came)
+				}
+			})
 		}
 	}
 	return nil
