@@ -59,6 +59,9 @@ type App struct {
 	// Stores are the stores of DB. Reports may be read from Replica.
 	Stores Stores
 	Redis  goredis.UniversalClient
+	// Shared is the Redis of limits that all cells share: rates and circuits of providers, and limits
+	// of requests. With one cell it is Redis.
+	Shared goredis.UniversalClient
 	// Erased knows the erased users, after the program's first look. Erased users claim and
 	// reserve nothing.
 	Erased *lookup.Erased
@@ -68,6 +71,9 @@ type App struct {
 
 // Open opens the stores that cfg names. PostgreSQL and Redis do not have to answer yet.
 func Open(ctx context.Context, cfg config.Config, log *slog.Logger, o Options) (*App, error) {
+	if name := cfg.CellName(); name != "" {
+		log = log.With("cell", name)
+	}
 	a := &App{Config: cfg, Log: log, Registry: prometheus.NewRegistry()}
 	service := "dropbell-" + o.Name
 	var err error
@@ -92,6 +98,12 @@ func Open(ctx context.Context, cfg config.Config, log *slog.Logger, o Options) (
 		return a, err
 	}
 	a.OnClose(a.Redis.Close)
+	if a.Shared = a.Redis; cfg.SharedRedisURL != "" && cfg.SharedRedisURL != cfg.RedisURL {
+		if a.Shared, err = redis.Open(cfg.SharedRedisURL); err != nil {
+			return a, err
+		}
+		a.OnClose(a.Shared.Close)
+	}
 	return a, a.Tracing.Redis(a.Redis)
 }
 

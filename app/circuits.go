@@ -14,7 +14,7 @@ import (
 // circuit is therefore open only when the circuits of all its providers are open. environment
 // are the channels that the environment configures.
 func (a *App) Circuits(ctx context.Context, environment delivery.ChannelSet) ([]redis.State, error) {
-	breaker := redis.NewBreaker(a.Redis, redis.BreakerConfig{})
+	breaker := redis.NewBreaker(a.Shared, redis.BreakerConfig{})
 	states, err := breaker.States(ctx)
 	if err != nil {
 		return nil, err
@@ -48,7 +48,7 @@ func (a *App) FailingPushProviders(ctx context.Context) (failing []provider.Prov
 	if err != nil {
 		return nil, err
 	}
-	breaker := redis.NewBreaker(a.Redis, redis.BreakerConfig{})
+	breaker := redis.NewBreaker(a.Shared, redis.BreakerConfig{})
 	for _, p := range all {
 		if !p.Enabled || p.Kind.Shares() {
 			continue

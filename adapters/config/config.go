@@ -22,6 +22,10 @@ import (
 // their variables; see [Variables].
 type Config struct {
 	DatabaseURL string
+	// Cells are the databases of the installation, home first; empty = DatabaseURL alone. Cell is the
+	// number of the cell that this configuration is for, see [Config.OfCell].
+	Cells []Cell
+	Cell  int
 	// SessionURL is the address of the database without a transaction pool in between; empty =
 	// DatabaseURL is such an address.
 	SessionURL string
@@ -32,6 +36,8 @@ type Config struct {
 	// ReplicaMaxLag is how far behind the standby may be.
 	ReplicaMaxLag time.Duration
 	RedisURL      string
+	// SharedRedisURL is the Redis of limits that all cells share; empty = RedisURL.
+	SharedRedisURL string
 
 	HTTPAddr       string
 	WorkerHTTPAddr string
@@ -197,6 +203,7 @@ func Variables() []Variable {
 func variables() []Variable {
 	return append([]Variable{
 		{"DATABASE_URL", "", "PostgreSQL, required: postgres://user:password@host:port/database", required(databaseForm, database(func(c *Config) *string { return &c.DatabaseURL }))},
+		{"CELLS", "", "the databases of an installation that has several, home first, each with a name: a=postgres://…,b=postgres://… (docs/cells.md); empty = DATABASE_URL alone, which may be left out otherwise", cells},
 		{"DATABASE_POOL_MODE", "session", "transaction: DATABASE_URL leads to a connection pooler, such as PgBouncer, in transaction mode; session: to the server itself, or to a pool in session mode", poolMode},
 		{"DATABASE_SESSION_URL", "", "with DATABASE_POOL_MODE=transaction: the server itself, or a pool in session mode, for worker migrate; empty = DATABASE_URL", orNone(database(func(c *Config) *string { return &c.SessionURL }))},
 		{"MOVE_DATABASE_URL", "", "the database of another installation, to which worker move takes a shop; no other command reads it", orNone(database(func(c *Config) *string { return &c.MoveURL }))},
@@ -359,6 +366,9 @@ func LoadOnly(getenv func(string) string, names ...string) (Config, error) {
 func load(getenv func(string) string, variables []Variable) (c Config, wrong []error) {
 	for _, v := range variables {
 		value := strings.TrimSpace(getenv(v.Name))
+		if value == "" && v.Name == "DATABASE_URL" {
+			value = homeURL(getenv("CELLS"))
+		}
 		if value == "" {
 			value = v.Default
 		}

@@ -55,7 +55,7 @@ func TestEveryVariableIsRead(t *testing.T) {
 		"APNS_URL", "https://api.sandbox.push.apple.com", "APNS_LIVE", "on", "FCM_SERVICE_ACCOUNT", googleAccount, "FCM_URL", "http://127.0.0.1:9", "FCM_PER_MINUTE", "90000",
 		"LINK_SECRET", "0123456789abcdef0123456789abcdef,another0123456789abcdef0123456789", "RATE_LIMIT_PER_MINUTE", "0", "RATE_LIMIT_KEY_PER_MINUTE", "1",
 		"DATABASE_POOL_MODE", "transaction", "DATABASE_SESSION_URL", "postgres://u:p@primary:5432/dropbell",
-		"MOVE_DATABASE_URL", "postgres://u:p@other:5432/dropbell", "DATABASE_REPLICA_URL", "postgres://u:p@standby:5432/dropbell", "DATABASE_REPLICA_MAX_LAG", "2s",
+		"CELLS", "main=postgres://u:p@db:5432/dropbell", "MOVE_DATABASE_URL", "postgres://u:p@other:5432/dropbell", "DATABASE_REPLICA_URL", "postgres://u:p@standby:5432/dropbell", "DATABASE_REPLICA_MAX_LAG", "2s",
 		"DATABASE_MAX_CONNS", "1000", "RETENTION_DAYS", "0", "AUDIT_RETENTION_DAYS", "36500", "COUPON_RETENTION_DAYS", "800", "OPERATION_RETENTION_DAYS", "30",
 		"COUPON_LOCK_TIMEOUT", "90s", "GATE_SHARDS", "8", "REQUEST_TIMEOUT", "900ms", "SHUTDOWN_DELAY", "20s", "MAX_IN_FLIGHT", "77",
 		"OIDC_ISSUER", "https://id.example/realm", "OIDC_CLIENT_ID", "console", "OIDC_CLIENT_SECRET", "shh", "CONSOLE_PASSWORDS", "off", "WORKER_ROLES", "timers, house", "WORKER_CHANNELS", "sms", "WORKER_BATCHES", "email=9, sms = 1,", "WORKER_CALLS", "webhook=256",
@@ -77,7 +77,7 @@ func TestEveryVariableIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := config.Config{DatabaseURL: "postgres://u:p@db:5432/dropbell", RedisURL: "redis://cache:6379/0", HTTPAddr: ":80",
+	want := config.Config{DatabaseURL: "postgres://u:p@db:5432/dropbell", Cells: []config.Cell{{Name: "main", URL: "postgres://u:p@db:5432/dropbell"}}, RedisURL: "redis://cache:6379/0", HTTPAddr: ":80",
 		PoolMode: "transaction", SessionURL: "postgres://u:p@primary:5432/dropbell", MoveURL: "postgres://u:p@other:5432/dropbell", ReplicaURL: "postgres://u:p@standby:5432/dropbell", ReplicaMaxLag: 2 * time.Second,
 		WorkerHTTPAddr: ":81", PublicURL: "https://drops.example", ShopOrigins: []string{"https://shop.example", "http://localhost:3000"}, TrustedProxies: []string{"10.0.0.0/8", "192.168.0.7/32"}, LogLevel: "debug",
 		JWTSecret: "0123456789abcdef0123456789abcdef", JWTIssuer: "iss", JWTAud: "aud", JWTMaxAge: 90 * time.Minute, AdminEmail: "a@example.com", AdminPassword: "correct horse",
@@ -147,7 +147,7 @@ var mistakes = map[string]string{
 	"WEBHOOK_URL": "gopher://" + secret, "WEBHOOK_SECRET": secret, "SMS_TOKEN": secret + "\n" + secret,
 	"VAPID_PUBLIC_KEY": secret, "VAPID_PRIVATE_KEY": secret, "VAPID_SUBJECT": secret, "PUSH_PRIVATE": secret, "APNS_KEY": "-----BEGIN PRIVATE KEY-----" + secret, "APNS_KEY_ID": secret, "APNS_TEAM_ID": secret, "APNS_TOPIC": secret,
 	"APNS_URL": "http://" + secret + ".example", "APNS_LIVE": secret, "FCM_SERVICE_ACCOUNT": `{"private_key":"` + secret + `"}`, "FCM_URL": secret, "FCM_PER_MINUTE": "59", "HTTP_ADDR": secret, "WORKER_HTTP_ADDR": secret + ":x", "RATE_LIMIT_PER_MINUTE": secret, "RATE_LIMIT_KEY_PER_MINUTE": "-1",
-	"DATABASE_POOL_MODE": secret, "DATABASE_SESSION_URL": "mysql://u:" + secret + "@db/x", "MOVE_DATABASE_URL": "mysql://u:" + secret + "@db/x", "DATABASE_REPLICA_URL": "mysql://u:" + secret + "@db/x", "DATABASE_REPLICA_MAX_LAG": secret,
+	"CELLS": "a=mysql://u:" + secret + "@db/x", "DATABASE_POOL_MODE": secret, "DATABASE_SESSION_URL": "mysql://u:" + secret + "@db/x", "MOVE_DATABASE_URL": "mysql://u:" + secret + "@db/x", "DATABASE_REPLICA_URL": "mysql://u:" + secret + "@db/x", "DATABASE_REPLICA_MAX_LAG": secret,
 	"DATABASE_MAX_CONNS": "3", "RETENTION_DAYS": "-1", "OPERATION_RETENTION_DAYS": "-1", "AUDIT_RETENTION_DAYS": secret,
 	"CONSOLE_PASSWORDS": secret, "WORKER_ROLES": secret, "WORKER_CHANNELS": "app," + secret, "WORKER_BATCHES": "app=" + secret, "WORKER_CALLS": secret + "=1",
 	"DRAW_KEY": secret, "DRAND_URLS": "ftp://" + secret, "DRAW_LOCAL_BEACON": secret, "REHEARSAL_QUIET": secret,
@@ -198,6 +198,7 @@ func TestEachMistakeAlone(t *testing.T) {
 		"WORKER_CALLS":              {"=", "sms=-1"},
 		"DATABASE_POOL_MODE":        {"statement", "Transaction"},
 		"DATABASE_SESSION_URL":      {"postgres://", "postgres://u:" + secret + "@%zz/x"},
+		"CELLS":                     {"postgres://u:" + secret + "@db/x", "A=postgres://u:p@db:5432/dropbell", "a=postgres://u:p@db:5432/dropbell,b=mysql://" + secret, "a=postgres://u:p@db:5432/dropbell,a=postgres://b/x", "a=postgres://u:" + secret + "@other/x"},
 		"MOVE_DATABASE_URL":         {"other", "postgres://u:" + secret + "@%zz/x"},
 		"RETENTION_DAYS":            {"36501", "90d"},
 		"REQUEST_TIMEOUT":           {"99ms", "16s", "2"},

@@ -50,6 +50,7 @@ func (c Config) together() (wrong []error) {
 		c.VAPIDPublicKey, c.VAPIDPrivateKey, c.VAPIDSubject)
 	all([]string{"APNS_KEY", "APNS_KEY_ID", "APNS_TEAM_ID", "APNS_TOPIC"}, c.APNSKey, c.APNSKeyID, c.APNSTeamID, c.APNSTopic)
 	need(!c.APNSLive || c.APNSKey != "", "APNS_LIVE=on needs APNS_KEY, APNS_KEY_ID, APNS_TEAM_ID and APNS_TOPIC")
+	wrong = append(wrong, c.cellsTogether()...)
 	need(c.vapidPair(), "VAPID_PUBLIC_KEY does not belong to VAPID_PRIVATE_KEY: give both as they were made together")
 	return wrong
 }

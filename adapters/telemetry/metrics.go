@@ -12,7 +12,7 @@ import (
 
 // Metrics serves the registry's metrics. If token is set, only requests with this bearer token
 // are served; otherwise all requests are.
-func Metrics(registry *prometheus.Registry, token string) http.Handler {
+func Metrics(registry prometheus.Gatherer, token string) http.Handler {
 	serve := promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 	if token == "" {
 		return serve

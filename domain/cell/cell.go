@@ -10,6 +10,12 @@ const Count = 64
 // MaxOlder is the greatest id above which the ids of a cell may begin: no table has so many rows.
 const MaxOlder = 1 << 53
 
+// CodeSerials is how many serial numbers of redeem codes each cell has: a 64th of all.
+const CodeSerials = 1 << 34
+
+// OfSerial returns the cell that made the redeem code with the serial number.
+func OfSerial(serial int64) Number { return Number((serial - 1) / CodeSerials) }
+
 // ErrUsed is the error for a database that cannot become another cell because it has rows of shops.
 var ErrUsed = errors.New("only an empty database can become another cell, because the ids of its rows name the cell that it is")
 

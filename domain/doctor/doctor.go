@@ -42,6 +42,7 @@ type Facts struct {
 	RedisError        string
 	Migrations        *Migrations
 	Moves             []Move
+	Cells             []Cell // further ones than home
 	Processes         *Processes
 	Forecast          []Channel
 	ForecastError     string
@@ -60,7 +61,7 @@ type Settings struct {
 
 // Examine returns the findings in the order in which an operator should read them.
 func Examine(f Facts) []Finding {
-	return slices.Concat(settings(f), database(f), redis(f), migrations(f), moves(f), connections(f), forecast(f), disks(f))
+	return slices.Concat(settings(f), database(f), redis(f), migrations(f), moves(f), cells(f), connections(f), forecast(f), disks(f))
 }
 
 // Faults returns how many findings are faults.

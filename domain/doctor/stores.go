@@ -236,6 +236,33 @@ func moves(f Facts) (list []Finding) {
 	return list
 }
 
+// Cell is one database of several that the installation has.
+type Cell struct {
+	Name   string
+	Number int
+	// Error is why the cell cannot serve, empty if it can.
+	Error string
+	// Due are the changes of home's rows that are still to be copied to the cell.
+	Due int64
+}
+
+// muchDue is more changes than an import leaves behind for a minute.
+const muchDue = 100_000
+
+func cells(f Facts) (list []Finding) {
+	for _, c := range f.Cells {
+		switch {
+		case c.Error != "":
+			list = append(list, finding("cell", Fault, "start its database, or see docs/cells.md; calls for the shops of the other cells are answered meanwhile", "cell %s: %s", c.Name, c.Error))
+		case c.Due > muchDue:
+			list = append(list, finding("cell", Advice, "see that a worker with the role house runs: contacts and erasures reach the cell late", "cell %s: %d changes of contacts and settings are still to be copied", c.Name, c.Due))
+		default:
+			list = append(list, finding("cell", OK, "", "cell %s answers, and %d changes are still to be copied", c.Name, c.Due))
+		}
+	}
+	return list
+}
+
 // Processes are the programs that run or are wanted.
 type Processes struct {
 	// Web and Worker run now; WantWeb and WantWorker are wanted for the next loads.

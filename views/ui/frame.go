@@ -43,8 +43,18 @@ type Frame struct {
 	Alerts int
 	// People are the names of users on the page, as far as they are known.
 	People map[user.ID]string
+	// Cells are the names of the installation's databases, and Cell is the one whose lists the console
+	// shows; empty = there is one database.
+	Cells []string
+	Cell  string
 	// Behind is the greatest age of the data on the page; 0 = it is current.
 	Behind time.Duration
+}
+
+// pathOnly is the page's address without its query.
+func (f *Frame) pathOnly() string {
+	path, _, _ := strings.Cut(f.Path, "?")
+	return path
 }
 
 // A Flash is one line about the result of the last action.

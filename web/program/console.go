@@ -19,7 +19,7 @@ import (
 // newConsole gives the console what it needs besides use cases and stores.
 func (p *program) newConsole(described *api.API) *console.Console {
 	return console.New(wiring.Console{UseCases: p.useCases, Surroundings: p.surroundings,
-		Shell: shell.Deps{Staff: p.staff, Replica: p.replica(), Security: p.security, PublicURL: p.Config.PublicURL, DefaultZone: time.UTC, Log: p.Log},
+		Shell: shell.Deps{Staff: p.staff, Replica: p.replica(), Security: p.security, PublicURL: p.Config.PublicURL, DefaultZone: time.UTC, Log: p.Log, Cells: p.Config.CellNames(), Cell: p.Config.CellName()},
 		Access: access.Deps{SingleSignOn: p.singleSignOn(),
 			Throttle: shell.NewThrottle(signInBurst, signInEvery, app.Clock), Guesses: shell.NewThrottle(guessesBurst, guessesEvery, app.Clock),
 			AllGuesses: shell.NewThrottle(allBurst, allEvery, app.Clock)},

@@ -34,7 +34,7 @@ const daysBefore, daysBehind = 6, 7
 // are unknown.
 func (p *program) mailPace(ctx context.Context) (pace delivery.MailPace, err error) {
 	now := app.Clock()
-	if pace.Domains, err = redis.NewDomainPacer(p.Redis, p.Config.Mail.DomainRates, app.Clock, nil).States(ctx); err != nil {
+	if pace.Domains, err = redis.NewDomainPacer(p.Shared, p.Config.Mail.DomainRates, app.Clock, nil).States(ctx); err != nil {
 		pace.Unknown = true
 		for _, domain := range slices.Sorted(maps.Keys(p.Config.Mail.DomainRates)) {
 			pace.Domains = append(pace.Domains, delivery.DomainPace{Domain: domain, PerSecond: p.Config.Mail.DomainRates[domain]})

@@ -51,7 +51,7 @@ func (p *program) serveMetrics() (stop func(), err error) {
 		return nil, fmt.Errorf("METRICS_ADDR: %w", err)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", telemetry.Metrics(p.Registry, p.Config.MetricsToken))
+	mux.Handle("GET /metrics", telemetry.Metrics(p.gatherer(), p.Config.MetricsToken))
 	server := middleware.Server(mux, p.Log)
 	go func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

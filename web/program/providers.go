@@ -40,7 +40,7 @@ func (p *program) newProviders() (*provider.Service, error) {
 
 // consoleProviders are the provider settings that the console shows.
 func (p *program) consoleProviders() consoledelivery.Providers {
-	breaker := redis.NewBreaker(p.Redis, redis.BreakerConfig{})
+	breaker := redis.NewBreaker(p.Shared, redis.BreakerConfig{})
 	return consoledelivery.Providers{Service: p.providers,
 		Trials: &testmessage.Trials{Store: p.Stores.ChannelTests, Providers: p.providers, Now: app.Clock, Texts: p.surroundings.Texts,
 			Sender: func(one provider.Provider, secrets map[string]string) (testmessage.TrialSender, error) {

@@ -23,7 +23,7 @@ func run(ctx context.Context, getenv func(string) string, out io.Writer) error {
 		return err
 	}
 	warn(cfg, log)
-	p, err := build(ctx, cfg, log)
+	p, err := buildAll(ctx, cfg, log)
 	if err != nil {
 		return errors.Join(err, p.Close())
 	}
@@ -33,7 +33,7 @@ func run(ctx context.Context, getenv func(string) string, out io.Writer) error {
 
 // serve listens at once and becomes ready when the database answers.
 func (p *program) serve(ctx context.Context) error {
-	handler, err := p.handler(ctx)
+	handler, err := p.joinedHandler(ctx)
 	if err != nil {
 		return err
 	}
@@ -51,10 +51,34 @@ func (p *program) serve(ctx context.Context) error {
 	background, stop := context.WithCancel(ctx)
 	defer stop()
 	var loops sync.WaitGroup
+	for n, one := range p.all() {
+		if one.work(background, &loops); len(p.others) > 0 {
+			loops.Go(func() { p.places.run(background, n) })
+		}
+	}
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		<-ctx.Done()
+		p.shutdown(server)
+	}()
+	p.Log.Info("web is listening", "address", listener.Addr().String())
+	if err := server.Serve(middleware.Connections(listener)); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	<-stopped
+	stop()
+	loops.Wait()
+	p.Log.Info("web has stopped")
+	return nil
+}
+
+// work starts the program's loops, which end with background.
+func (p *program) work(background context.Context, loops *sync.WaitGroup) {
 	loops.Go(func() { _ = p.bus.Run(background) })
 	loops.Go(func() { p.security.Run(background) })
 	loops.Go(func() {
-		middleware.Share(background, p.limiters, redis.NewCounts(p.Redis), p.processes, app.Clock, p.Log)
+		middleware.Share(background, p.limiters, redis.NewCounts(p.Shared), p.processes, app.Clock, p.Log)
 	})
 	loops.Go(func() { p.processes.Run(background) })
 	if p.Replica != nil {
@@ -75,26 +99,11 @@ func (p *program) serve(ctx context.Context) error {
 		defer tick.Stop()
 		p.watchErased(background, tick.C)
 	})
-	stopped := make(chan struct{})
-	go func() {
-		defer close(stopped)
-		<-ctx.Done()
-		p.shutdown(server)
-	}()
 	loops.Go(func() {
 		if err := p.Redis.Ping(background).Err(); err != nil && background.Err() == nil {
 			p.Log.Warn("web is not ready: " + redis.Trouble(err))
 		}
 	})
-	p.Log.Info("web is listening", "address", listener.Addr().String())
-	if err := server.Serve(middleware.Connections(listener)); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	<-stopped
-	stop()
-	loops.Wait()
-	p.Log.Info("web has stopped")
-	return nil
 }
 
 // shutdown keeps serving for SHUTDOWN_DELAY: long enough for load balancers to see that the process
@@ -102,10 +111,14 @@ func (p *program) serve(ctx context.Context) error {
 // connection while its client is sending would drop the request. Then shutdown ends the streams,
 // which would not end by themselves, and waits for the requests in flight.
 func (p *program) shutdown(server *http.Server) {
-	p.draining.Store(true)
+	for _, one := range p.all() {
+		one.draining.Store(true)
+	}
 	time.Sleep(p.Config.ShutdownDelay)
-	p.hub.Close()
-	p.console.Close()
+	for _, one := range p.all() {
+		one.hub.Close()
+		one.console.Close()
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	if err := server.Shutdown(ctx); err != nil {

@@ -64,6 +64,12 @@ import (
 // parts above it.
 type program struct {
 	*app.App
+	// home is the program of the cell with sessions and staff; nil = this one. others are the programs
+	// of the further cells, of home alone, and places says where shops are.
+	home   *program
+	others []*program
+	places *places
+
 	security *security.Log
 	monitor  *asynq.Monitor
 	bus      *watermill.Bus
@@ -118,10 +124,18 @@ const statements = 30 * time.Second
 
 // build connects adapters and use cases. Nothing is served yet.
 func build(ctx context.Context, cfg config.Config, log *slog.Logger) (*program, error) {
+	return buildWith(ctx, cfg, log, nil)
+}
+
+// buildWith builds the program of a cell whose sessions and staff are home's; nil = its own.
+func buildWith(ctx context.Context, cfg config.Config, log *slog.Logger, home *program) (*program, error) {
 	opened, err := app.Open(ctx, cfg, log, app.Options{Name: "web", Statements: statements, Replica: true})
-	p := &program{App: opened, hub: &apidelivery.Hub{}, workbooks: sheet.NewTurns(10 * time.Second)}
+	p := &program{App: opened, home: home, hub: &apidelivery.Hub{}, workbooks: sheet.NewTurns(10 * time.Second)}
 	if err != nil {
 		return p, err
+	}
+	if home != nil {
+		p.Stores.Sessions = home.Stores.Sessions
 	}
 	for _, wire := range []func() error{p.wireStores, p.wireUseCases, p.wireWallet, p.wireLive, p.wireStaff, p.wireEvents} {
 		if err := wire(); err != nil {
@@ -237,7 +251,11 @@ func (p *program) wireStaff() error {
 	if err != nil {
 		return err
 	}
-	p.staff = &staff.Service{Store: p.Stores.Staff, Passwords: argon2.New(2), Codes: codes, Passkeys: passkey.Passkeys{},
+	members := p.Stores.Staff
+	if p.home != nil {
+		members = p.home.Stores.Staff
+	}
+	p.staff = &staff.Service{Store: members, Passwords: argon2.New(2), Codes: codes, Passkeys: passkey.Passkeys{},
 		FixedPolicy: staff.Policy(p.Config.SecondFactor), PasswordsOff: p.Config.PasswordsOff, Now: app.Clock}
 	return nil
 }

@@ -40,9 +40,11 @@ const usage = `worker fires reminders, delivers them and keeps house.
   worker cell NUMBER [OLDER]  make an empty database the cell NUMBER, whose ids name it, so that
                               they differ from the ids of other installations; OLDER is
                               what worker cell prints for a cell 0 with ids older than cells
-  worker move SHOP            move a shop with all its drops to the database MOVE_DATABASE_URL, of
-                              another installation, and exit; a move that died goes on where it was
-  worker move SHOP undo       remove what an unfinished move has copied there
+  worker move SHOP CELL       move a shop with all its drops to another cell of CELLS, and exit; a
+                              move that died goes on where it was
+  worker move SHOP            move it to the database MOVE_DATABASE_URL, of another installation
+  worker move SHOP [CELL] undo
+                              remove what an unfinished move has copied there
   worker erase USER           erase a person, as the console's button does, and exit
   worker user-data USER       print everything stored about a user as JSON, and exit
   worker reset-second-factors EMAIL
@@ -54,7 +56,7 @@ const usage = `worker fires reminders, delivers them and keeps house.
   worker help                 print this
 
 migrate, cell, move, erase, user-data, reset-second-factors, password-link and rush need DATABASE_URL alone (behind a pooler: and
-DATABASE_POOL_MODE, migrate, move and rush: and DATABASE_SESSION_URL; move: and MOVE_DATABASE_URL); audit needs DATABASE_URL and, to read the
+DATABASE_POOL_MODE, migrate, move and rush: and DATABASE_SESSION_URL; migrate and move: and CELLS; move: and MOVE_DATABASE_URL); audit needs DATABASE_URL and, to read the
 shards of the claim gate, REDIS_URL (of notices: and RETENTION_DAYS). doctor reads every variable, as without a command.
 
 Exit codes:
@@ -106,7 +108,7 @@ func isHelp(arg string) bool { return slices.Contains([]string{"help", "-h", "-h
 
 // migrate applies the migrations and prints what it does.
 func migrate(ctx context.Context, steps migrations.Steps, contract bool, getenv func(string) string, out io.Writer) error {
-	cfg, err := config.LoadOnly(getenv, append(databaseVariables(), "DATABASE_SESSION_URL")...)
+	cfg, err := config.LoadOnly(getenv, append(databaseVariables(), "DATABASE_SESSION_URL", "CELLS")...)
 	if err != nil {
 		return config.Mistake{Err: err}
 	}
@@ -114,6 +116,18 @@ func migrate(ctx context.Context, steps migrations.Steps, contract bool, getenv 
 	if err != nil {
 		return config.Mistake{Err: err}
 	}
+	err = migrateOne(ctx, steps, contract, url, out)
+	for n := 1; n < len(cfg.Cells); n++ {
+		fmt.Fprintf(out, "cell %s:\n", cfg.Cells[n].Name)
+		if failed := migrateOne(ctx, steps, contract, cfg.Cells[n].URL, out); failed != nil {
+			err = errors.Join(err, fmt.Errorf("cell %s: %w", cfg.Cells[n].Name, failed))
+		}
+	}
+	return err
+}
+
+// migrateOne applies the migrations to one database.
+func migrateOne(ctx context.Context, steps migrations.Steps, contract bool, url string, out io.Writer) error {
 	tell := func(line string) { fmt.Fprintln(out, line) }
 	applied, err := steps.UpTelling(ctx, url, contract, tell)
 	if err != nil {

@@ -110,7 +110,8 @@ func (d *doctorOf) measure(ctx context.Context) error {
 		d.database(ctx, a)
 	}
 	if _, err := config.LoadOnly(d.getenv, "REDIS_URL"); err == nil {
-		if a.Redis, err = redis.Open(cfg.RedisURL); err != nil {
+		a.Redis, err = redis.Open(cfg.RedisURL)
+		if a.Shared = a.Redis; err != nil {
 			return err
 		}
 		defer func() { _ = a.Redis.Close() }()
@@ -123,8 +124,52 @@ func (d *doctorOf) measure(ctx context.Context) error {
 	}
 	a.Stores = app.NewStores(a.DB)
 	d.ahead(ctx, a)
-	d.facts.Moves, err = a.Stores.Cells.Moves(ctx)
-	return err
+	if d.facts.Moves, err = a.Stores.Cells.Moves(ctx); err != nil {
+		return err
+	}
+	return d.cells(ctx, a)
+}
+
+// cells measures the further cells.
+func (d *doctorOf) cells(ctx context.Context, a *app.App) error {
+	copying, err := a.Stores.Cells.Copying(ctx)
+	if err != nil {
+		return err
+	}
+	for n := 1; n < len(a.Config.Cells); n++ {
+		one := doctor.Cell{Name: a.Config.Cells[n].Name, Number: n}
+		if err := d.cell(ctx, a.Config.Cells[n].URL, n); err != nil {
+			one.Error = err.Error()
+		}
+		for _, c := range copying {
+			if c.Number == n {
+				one.Due = c.Due
+			}
+		}
+		d.facts.Cells = append(d.facts.Cells, one)
+	}
+	return nil
+}
+
+// cell returns why a further cell cannot serve.
+func (d *doctorOf) cell(ctx context.Context, url string, n int) error {
+	ctx, cancel := context.WithTimeout(ctx, measureWithin)
+	defer cancel()
+	db, err := readyDatabase(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	h, err := app.NewStores(db).Cells.Held(ctx)
+	switch {
+	case err != nil:
+		return err
+	case int(h.Number) != n:
+		return fmt.Errorf("the database is cell %d and not cell %d", h.Number, n)
+	case !h.Joined:
+		return errors.New("it does not have its copies of home's rows yet; a worker with the role house makes them")
+	}
+	return nil
 }
 
 func settingsOf(c config.Config) *doctor.Settings {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 	"strconv"
 	"time"
 
@@ -13,23 +14,31 @@ import (
 	"dropbell/adapters/postgres"
 	workdb "dropbell/adapters/postgres/work/move"
 	"dropbell/app"
+	"dropbell/domain/cell"
 	"dropbell/migrations"
 )
 
-var errMoveUsage = errors.New("usage: worker move SHOP, or worker move SHOP undo; SHOP is a number")
+var errMoveUsage = errors.New("usage: worker move SHOP [CELL], or worker move SHOP [CELL] undo; SHOP is a number, CELL a name of CELLS")
 
-// moveShop moves a shop to the database of MOVE_DATABASE_URL, or removes what a move that was not
-// finished has copied there.
+// moveShop moves a shop to another cell of the installation, or to the database of MOVE_DATABASE_URL,
+// or removes what a move that was not finished has copied there.
 func moveShop(ctx context.Context, args []string, getenv func(string) string, out io.Writer) error {
-	undo := len(args) == 2 && args[1] == "undo"
-	if len(args) != 1 && !undo {
+	undo := len(args) > 1 && args[len(args)-1] == "undo"
+	if undo {
+		args = args[:len(args)-1]
+	}
+	if len(args) != 1 && len(args) != 2 {
 		return config.Mistake{Err: errMoveUsage}
 	}
 	shop, err := strconv.ParseInt(args[0], 10, 64)
 	if err != nil || shop <= 0 {
 		return config.Mistake{Err: fmt.Errorf("%q is no shop; %w", args[0], errMoveUsage)}
 	}
-	source, target, err := bothDatabases(ctx, getenv)
+	between := func() (source, target *postgres.DB, err error) { return bothDatabases(ctx, getenv) }
+	if len(args) == 2 {
+		between = func() (source, target *postgres.DB, err error) { return bothCells(ctx, getenv, shop, args[1]) }
+	}
+	source, target, err := between()
 	if err != nil {
 		return err
 	}
@@ -90,6 +99,45 @@ func bothDatabases(ctx context.Context, getenv func(string) string) (source, tar
 		return nil, nil, err
 	}
 	return source, target, nil
+}
+
+// bothCells opens the cell that has the shop, or has begun to move it, and the cell called name.
+func bothCells(ctx context.Context, getenv func(string) string, shop int64, name string) (source, target *postgres.DB, err error) {
+	cfg, err := config.LoadOnly(getenv, append(databaseVariables(), "CELLS")...)
+	if err != nil {
+		return nil, nil, config.Mistake{Err: err}
+	}
+	to := slices.IndexFunc(cfg.Cells, func(c config.Cell) bool { return c.Name == name })
+	if to < 0 {
+		return nil, nil, config.Mistake{Err: fmt.Errorf("%q is no cell of CELLS; %w", name, errMoveUsage)}
+	}
+	if target, err = readyDatabase(ctx, cfg.Cells[to].URL); err != nil {
+		return nil, nil, fmt.Errorf("cell %s: %w", name, err)
+	}
+	for n, one := range cfg.Cells {
+		if n == to {
+			continue
+		}
+		if source, err = readyDatabase(ctx, one.URL); err != nil {
+			err = fmt.Errorf("cell %s: %w", one.Name, err)
+			break
+		}
+		var has bool
+		if has, err = app.NewStores(source).Cells.Has(ctx, shop, cell.Number(to)); err == nil && has {
+			if err = sameSchema(ctx, source, target); err == nil {
+				return source, target, nil
+			}
+		}
+		source.Close()
+		if err != nil {
+			break
+		}
+	}
+	target.Close()
+	if err == nil {
+		err = fmt.Errorf("no cell but %s has a shop %d", name, shop)
+	}
+	return nil, nil, err
 }
 
 // sameSchema returns an error unless both databases are at the same migration.

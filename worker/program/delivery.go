@@ -33,7 +33,7 @@ import (
 func (p *program) delivery() (d workerdelivery.Deps, err error) {
 	p.processes = p.NewProcesses("worker", p.channels(), redis.AloneLimits()...)
 	p.alone = redis.NewAlone(redis.AloneConfig{Sharing: p.processes.Delivering, Counted: p.processes.Alone, Log: p.Log, Now: time.Now})
-	p.pacer = redis.NewPacer(p.Redis, p.alone)
+	p.pacer = redis.NewPacer(p.Shared, p.alone)
 	if p.senders, err = senders.Open(p.App, p.pacer, p.alone); err != nil {
 		return d, err
 	}

@@ -20,8 +20,8 @@ func (p *program) serveHTTP(ctx context.Context) error {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-	mux.Handle("GET /readyz", p.ready())
-	mux.Handle("GET /metrics", telemetry.Metrics(p.Registry, p.Config.MetricsToken))
+	mux.Handle("GET /readyz", p.readyOfAll())
+	mux.Handle("GET /metrics", telemetry.Metrics(p.gatherer(), p.Config.MetricsToken))
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second}
 	stopped := make(chan struct{})
 	go func() {

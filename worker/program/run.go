@@ -20,12 +20,12 @@ func run(ctx context.Context, getenv func(string) string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	p, err := build(ctx, cfg, log)
+	p, err := buildAll(ctx, cfg, log)
 	if err != nil {
 		return errors.Join(err, p.Close())
 	}
 	defer func() { _ = p.Close() }()
-	return p.serve(ctx)
+	return p.serveAll(ctx)
 }
 
 // serve runs every loop until ctx ends or one of them fails for good.
@@ -46,8 +46,10 @@ func (p *program) serve(ctx context.Context) error {
 			}
 		})
 	}
-	start("operations server", p.serveHTTP)
-	if !p.awaitSchema(ctx) || !p.senders.Await(ctx) {
+	if p.home == nil {
+		start("operations server", p.serveHTTP)
+	}
+	if !p.awaitSchema(ctx) || p.home != nil && !p.awaitCopies(ctx) || !p.senders.Await(ctx) {
 		loops.Wait()
 		return causeOf(ctx)
 	}
@@ -57,6 +59,12 @@ func (p *program) serve(ctx context.Context) error {
 	}
 	start("processes", func(ctx context.Context) error { p.processes.Run(ctx); return nil })
 	start("erasures", p.runner.Every(app.EraseEvery, "erasures", p.Erased.Look))
+	if p.has(shell.House) && p.home != nil {
+		start("copies", p.runner.Every(copyEvery, "copies", p.copies))
+	}
+	if p.has(shell.House) && len(p.others) > 0 {
+		start("shops of cells", p.runner.Every(time.Second, "shops of cells", p.elsewhere()))
+	}
 	p.startRoles(start)
 	p.Log.Info("worker is running", "channels", p.channelNames(), "roles", p.Config.WorkerRoles)
 	loops.Wait()

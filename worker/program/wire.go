@@ -46,6 +46,11 @@ const (
 // program is everything a worker consists of.
 type program struct {
 	*app.App
+	// home is the program of cell 0; nil = this one. others are the programs of the further cells, of
+	// home alone.
+	home   *program
+	others []*program
+
 	claims     app.Claims
 	draws      app.Draws
 	queue      *asynq.Queue

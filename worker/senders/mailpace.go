@@ -27,7 +27,7 @@ type MailPace struct {
 // newMailPace returns the limits of mails. Without a configured limit, only the limits that
 // domains request apply.
 func newMailPace(a *app.App, alone *redis.Alone) *MailPace {
-	return &MailPace{domains: redis.NewDomainPacer(a.Redis, a.Config.Mail.DomainRates, time.Now, alone), days: a.Stores.WarmUps, plan: a.Config.Mail.WarmUp, Now: app.Clock, log: a.Log}
+	return &MailPace{domains: redis.NewDomainPacer(a.Shared, a.Config.Mail.DomainRates, time.Now, alone), days: a.Stores.WarmUps, plan: a.Config.Mail.WarmUp, Now: app.Clock, log: a.Log}
 }
 
 // dayFor bounds a statement about the day's count.

@@ -58,7 +58,7 @@ type Senders struct {
 // for which staff can configure providers. alone keeps the limits while Redis does not answer.
 // The error names every variable that a sender refuses.
 func Open(a *app.App, pacer *redis.Pacer, alone *redis.Alone) (*Senders, error) {
-	s := &Senders{App: a, pacer: pacer, metrics: newMetrics(a.Registry), calls: &calls{}, Breakers: NewBreakers(a.Redis, alone, a.Log), Pace: newMailPace(a, alone)}
+	s := &Senders{App: a, pacer: pacer, metrics: newMetrics(a.Registry), calls: &calls{}, Breakers: NewBreakers(a.Shared, alone, a.Log), Pace: newMailPace(a, alone)}
 	s.guards = guards{s.Pace, s.SMSBudget(), s.Stores.Serials}
 	senders, closers, err := environment(s.Config, pushEvents{s.subscriptionGone, s.phoneGone, s.metrics.pushAnswered, s.admitFCM}, s.guards)
 	s.OnClose(closers...)

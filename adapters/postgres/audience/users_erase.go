@@ -261,6 +261,10 @@ func (s Users) eraseTraces(ctx context.Context, id user.ID, texts []string) erro
 			return pg.Translate(err)
 		}
 	}
+	// Changes of these addresses that other cells are still to be told of.
+	if _, err := s.Pool.Exec(ctx, `delete from copies_due where name = 'suppressions' and key[1] = any($1)`, texts); err != nil {
+		return pg.Translate(err)
+	}
 	own := fmt.Sprintf(`coupon_id in (select id from coupons where user_id = %d) and (`, id)
 	sql := strings.Replace(reasonsOfCoupons.sql(len(texts)), " where ", " where "+own, 1) + ")"
 	if _, err := s.Pool.Exec(ctx, sql, args...); err != nil {

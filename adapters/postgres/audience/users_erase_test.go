@@ -72,6 +72,7 @@ var personal = map[string]string{
 	"reservations":        ``,
 	"exceptions":          ``,
 	"suppressions":        `insert into suppressions (address, reason, cause) values ('{mail}', 'bounced', 'x')`,
+	"copies_due":          `with c as (insert into copying_cells (cell) values (9) returning cell) insert into copies_due (cell, name, key) select cell, 'suppressions', array['{mail}'] from c`,
 	"sms_stops":           `insert into sms_stops (user_id) values ({id})`,
 	"phone_verifications": `insert into phone_verifications (user_id, phone, number, expires_at) values ({id}, '{phone}', '{phone}', now()), (1, '{phone}', '{phone}', now())`,
 	"soft_bounces":        `insert into soft_bounces (address, count) values ('{mail}', 3)`,
@@ -85,10 +86,10 @@ var personal = map[string]string{
 // campaigns, names of things, codes and states.
 var impersonal = strings.Fields(`accepted_messages alert_deliveries alert_destinations alert_pushes alert_readers alerts announcements api_keys batch_feedback batch_providers batches booking_growth bookings budgets cell cell_identities campaign_decisions campaign_limits campaign_messages campaign_openings
 	campaign_publications campaign_requests campaign_results campaign_series campaigns channel_rates channel_settings claim_counts claim_refusals claim_results claim_seconds
-	code_batches code_parts code_serials console_settings coupon_operations coupon_order_nets coupon_order_refunds coupon_orders coupon_returns coupon_tallies coupon_use_lines coupons dead_letter_jobs deleted_drafts door_codes door_members door_refusals doors draw_chunks draw_counts draw_growth draws drop_archives drop_models drop_opening_counts drop_openings erased_users event_relay exports feedback_totals flight_checks
+	code_batches code_parts code_serials console_settings copying_cells coupon_operations coupon_order_nets coupon_order_refunds coupon_orders coupon_returns coupon_tallies coupon_use_lines coupons dead_letter_jobs deleted_drafts door_codes door_members door_refusals doors draw_chunks draw_counts draw_growth draws drop_archives drop_models drop_opening_counts drop_openings erased_users event_relay exports feedback_totals flight_checks
 	figure_recounts gate_shards gates goose_db_version handled_events hook_cursor hook_deliveries hook_events hook_hours hook_listeners housekeeping_steps inbox_changes inbox_history live_channels mail_warmup message_looks message_versions moves moving_rows
 	notice_cursor notice_days notice_runs notices opt_out_changes orders outbox password_links password_mails picture_files pictures processes providers recovery_codes rehearsals relayed_events removals removed_coupons removed_steps report_links review_runs
-	sale_hours saved_views recipe_rounds recipes second_factors segment_members series series_drops series_reservations sessions shops sign_ins slot_forecasts slot_results slots sms_campaign_costs sms_drop_costs sms_early sms_replies sms_serials sms_spent sms_spent_drops staff staff_browsers stock_counts tally_changes templates
+	sale_hours saved_views recipe_rounds recipes second_factors segment_members series series_drops series_reservations sessions shops shops_elsewhere sign_ins slot_forecasts slot_results slots sms_campaign_costs sms_drop_costs sms_early sms_replies sms_serials sms_spent sms_spent_drops staff staff_browsers stock_counts tally_changes templates
 	user_changes waiters waitlists`)
 
 func gone(sql string) string {
@@ -99,7 +100,7 @@ func gone(sql string) string {
 func (w *fixture) fillPerson() {
 	w.Helper()
 	for _, table := range []string{"users", "audit", "jobs", "job_errors", "uploads", "upload_parts", "checked_rows", "grant_rows", "idempotency_keys", "channel_tests",
-		"dead_messages", "dead_letter_groups", "provider_calls", "segments", "hook_endpoints", "hook_attempts", "inbox_reads", "wallet_registrations", "feedback_reports", "suppressions", "soft_bounces", "sms_stops", "phone_verifications", "draw_entries"} {
+		"dead_messages", "dead_letter_groups", "provider_calls", "segments", "hook_endpoints", "hook_attempts", "inbox_reads", "wallet_registrations", "feedback_reports", "suppressions", "copies_due", "soft_bounces", "sms_stops", "phone_verifications", "draw_entries"} {
 		w.Exec(gone(personal[table]))
 	}
 	t := w.Published(90 * time.Minute)

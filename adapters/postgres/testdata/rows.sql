@@ -218,3 +218,8 @@ insert into exports (template_id, due_at, final, exported_at, rows, bytes) value
 -- moves of shops: shop 900 has left
 insert into moves (shop_number, cell, state, moved_at) values (900, 1, 'emptied', '2026-12-02 12:00Z');
 insert into moving_rows (shop_number, seq, name, content) values (900, 1, 'notices', '{"user_id": 1001}');
+
+-- copies in other cells
+insert into copying_cells (cell) values (1);
+insert into shops_elsewhere (shop_number, cell) values (901, 1);
+insert into copies_due (cell, name, key) values (1, 'users', '{1001}');

@@ -25,8 +25,73 @@ func (s Cells) Cell(ctx context.Context) (n cell.Number, older int64, err error)
 	return n, older, pg.Translate(err)
 }
 
+// Held is what one database says about the shops of the installation.
+type Held struct {
+	Number cell.Number
+	// Older is the greatest id that cannot be one of a cell other than 0.
+	Older int64
+	// Shops are its shops, Arriving those among them that another cell still has, and Left the cells to
+	// which shops have moved from here.
+	Shops, Arriving []int64
+	Left            []cell.Number
+	// Joined is whether the database has its copies of home's rows, or is home.
+	Joined bool
+}
+
+// Held reads what the database has.
+func (s Cells) Held(ctx context.Context) (h Held, err error) {
+	var left []int64
+	err = s.Pool.QueryRow(ctx, `select number, (select coalesce(min(since), 1) - 1 from cell_identities), array(select number from shops order by number),
+		array(select shop_number from moves where state = 'arriving'), array(select distinct m.cell::bigint from moves m where state in ('emptied', 'left')),
+		number = 0 or exists (select from copying_cells where cell = 0 and compared_at is not null) from cell`).
+		Scan(&h.Number, &h.Older, &h.Shops, &h.Arriving, &left, &h.Joined)
+	for _, n := range left {
+		h.Left = append(h.Left, cell.Number(n))
+	}
+	return h, pg.Translate(err)
+}
+
+// Has reports whether the database has the shop, or has begun to move it to the cell.
+func (s Cells) Has(ctx context.Context, shop int64, to cell.Number) (has bool, err error) {
+	err = s.Pool.QueryRow(ctx, `select exists (select from shops where number = $1 and not exists (select from moves where shop_number = $1 and state = 'arriving'))
+		or exists (select from moves where shop_number = $1 and state <> 'arriving' and cell = $2)`, shop, to).Scan(&has)
+	return has, pg.Translate(err)
+}
+
+// Copying is how far the copies of home's rows in a cell are behind.
+func (s Cells) Copying(ctx context.Context) (list []doctor.Cell, err error) {
+	rows, err := s.Pool.Query(ctx, `select c.cell::int, (select count(*) from copies_due d where d.cell = c.cell) from copying_cells c where c.cell > 0 order by 1`)
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	var one doctor.Cell
+	_, err = pgx.ForEachRow(rows, []any{&one.Number, &one.Due}, func() error {
+		list = append(list, one)
+		return nil
+	})
+	return list, pg.Translate(err)
+}
+
+// Settling calls do while no other process settles a shop. It is called at home.
+func (s Cells) Settling(ctx context.Context, do func() error) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended('dropbell:settling', 0))`); err != nil {
+			return err
+		}
+		return do()
+	})
+}
+
+// KnowElsewhere tells the database which shops other cells have: it refuses to make them.
+func (s Cells) KnowElsewhere(ctx context.Context, of cell.Number, shops []int64) error {
+	_, err := s.Pool.Exec(ctx, `with gone as (delete from shops_elsewhere where cell = $1 and shop_number <> all($2))
+		insert into shops_elsewhere (shop_number, cell) select n, $1 from unnest($2::bigint[]) n
+		on conflict (shop_number) do update set cell = excluded.cell where shops_elsewhere.cell <> excluded.cell`, of, shops)
+	return pg.Translate(err)
+}
+
 // codeSerials is how many serial numbers of redeem codes each cell has: a 64th of all.
-const codeSerials = 1 << 34
+const codeSerials = cell.CodeSerials
 
 // Number makes the database the cell n, and returns whether it was another one. Its ids then begin
 // above older, and the serial numbers of its redeem codes differ from those of other cells. It returns [cell.ErrUsed] if the tables of shops have rows: their ids name

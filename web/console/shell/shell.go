@@ -47,6 +47,10 @@ type Deps struct {
 	DefaultZone *time.Location
 	Now         func() time.Time
 	Log         *slog.Logger
+	// Cells are the names of the installation's databases, Cell is the name of this one; empty = there
+	// is one.
+	Cells []string
+	Cell  string
 }
 
 // A Shell is the common part of all pages: the frame they are rendered in, sessions and the check
@@ -84,6 +88,8 @@ type Shell struct {
 	// onSignIn are the functions of [Shell.OnSignIn].
 	onSignIn []func(http.ResponseWriter, *http.Request, staff.SignIn) error
 	watched  []func() int
+	cells    []string
+	cell     string
 }
 
 // New returns a shell. Call [Shell.Mount] before it answers requests. New panics if the catalogues
@@ -98,7 +104,7 @@ func New(d Deps) *Shell {
 		panic(err)
 	}
 	sh := &Shell{PublicURL: d.PublicURL, DefaultZone: d.DefaultZone, Now: d.Now, Log: d.Log, Languages: languages, Assets: assets,
-		security: d.Security, replica: d.Replica, shops: d.ShopList, alerts: d.Unread, present: newAccessCache(d.Staff.Present, d.Now), own: map[string]http.Handler{}, jobs: map[string]JobView{}}
+		security: d.Security, replica: d.Replica, shops: d.ShopList, alerts: d.Unread, present: newAccessCache(d.Staff.Present, d.Now), own: map[string]http.Handler{}, jobs: map[string]JobView{}, cells: d.Cells, cell: d.Cell}
 	sh.Sessions = newSessions(d, sh.Fail)
 	sh.live.hub = NewHub(sh.LookAtPart, func(p *liveFragment) time.Duration { return p.every })
 	return sh

@@ -36,6 +36,10 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace 
 - name: DATABASE_REPLICA_URL
   valueFrom: {secretKeyRef: {name: {{ $.Values.database.existingSecret | quote }}, key: {{ . | quote }}}}
 {{- end }}
+{{- with .Values.database.cellsKey }}
+- name: CELLS
+  valueFrom: {secretKeyRef: {name: {{ $.Values.database.existingSecret | quote }}, key: {{ . | quote }}}}
+{{- end }}
 - name: DATABASE_MAX_CONNS
   value: {{ .Values.database.maxConns | quote }}
 - name: REDIS_URL

@@ -1,0 +1,61 @@
+package cells
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// ofHome are the first parts of addresses of the console that are for the whole installation: its staff,
+// keys, channels, providers and segments, and what is the same in every program.
+var ofHome = []string{"account", "signin", "signout", "preferences", "staff", "keys", "channels", "providers", "segments", "suppressions", "password", "confirm", "docs", "static", "llms.txt"}
+
+// listed are the collections of the console whose second part is an id that names a cell.
+var listed = []string{"templates", "campaigns", "coupons", "deliveries", "reviews", "grants", "jobs", "webhooks", "series"}
+
+// ofConsole returns the target of a page of the console: pages about an id are of its cell, pages of
+// the installation are of home, and lists are of the cell that the member has chosen.
+func (f *Front) ofConsole(r *http.Request, path string, q url.Values) target {
+	part := strings.Split(strings.TrimPrefix(path, "/"), "/")
+	if path == ChoicePath && r.Method == http.MethodPost {
+		return target{all: (*Front).choose}
+	}
+	if of, err := url.Parse(q.Get("of")); path == "/live" && err == nil && of.Path != "" && of.Path != path {
+		return f.ofConsole(r, of.Path, of.Query())
+	}
+	if len(part) > 1 {
+		id, ok := parse(part[1])
+		switch {
+		case ok && slices.Contains(listed, part[0]):
+			return f.ofID(id)
+		case ok && (part[0] == "shops" || part[0] == "recipes"):
+			return f.ofShop(id)
+		}
+	}
+	if slices.Contains(ofHome, part[0]) || part[0] == "users" && r.Method != http.MethodGet {
+		return target{}
+	}
+	if t, ok := f.byQuery(q); ok {
+		return t
+	}
+	if c, err := r.Cookie(CellCookie); err == nil {
+		if n, ok := f.cellNamed(c.Value); ok {
+			return target{cell: n}
+		}
+	}
+	return target{}
+}
+
+// choose stores the cell that a member has chosen in a cookie, and leads back to the list.
+func (f *Front) choose(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+	if n, ok := f.cellNamed(r.PostFormValue("cell")); ok {
+		http.SetCookie(w, &http.Cookie{Name: CellCookie, Value: f.cells[n].Name, Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode, MaxAge: 365 * 24 * 3600})
+	}
+	to := r.PostFormValue("return")
+	if !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") || strings.Contains(to, `\`) {
+		to = "/"
+	}
+	http.Redirect(w, r, to, http.StatusSeeOther)
+}

@@ -1,0 +1,58 @@
+package commands
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"dropbell/adapters/config"
+	"dropbell/adapters/localstack"
+	"dropbell/adapters/postgres/pgtest"
+	workdb "dropbell/adapters/postgres/work"
+)
+
+// TestCellsByCommands: migrate brings all cells up to date, and a shop moves between two of them, from
+// where it is and by the cell's name.
+func TestCellsByCommands(t *testing.T) {
+	home, further := localstack.Database(t), localstack.Database(t)
+	w, o := pgtest.On(t, home), pgtest.On(t, further)
+	_, err := workdb.NewCells(o.DB).Number(t.Context(), 1, 0)
+	w.Must(err)
+	env := map[string]string{"CELLS": "a=" + home + ",b=" + further}
+	run := func(want string, code int, args ...string) {
+		t.Helper()
+		var out strings.Builder
+		err := Do(t.Context(), args, func(name string) string { return env[name] }, &out)
+		if err != nil {
+			out.WriteString(err.Error())
+		}
+		if got := config.ExitCode(err); got != code || !strings.Contains(out.String(), want) {
+			t.Errorf("%q: code %d, %s; want %d, %q", args, got, out.String(), code, want)
+		}
+	}
+	run("cell b:\nnothing to do", 0, "migrate")
+	drop := w.Published(100 * time.Minute)
+	w.Exec(`update slots s set opens_at = s.opens_at + interval '1 day', due_at = s.due_at + interval '1 day' where state = 'waiting'`)
+	w.Exec(`update templates set opens_at = opens_at + interval '1 day', closes_at = closes_at + interval '1 day'`)
+	w.Exec(`delete from outbox`)
+	// Its own shop does not arrive in a database that was told that home has it, unless it moves.
+	w.Must(workdb.NewCells(o.DB).KnowElsewhere(t.Context(), 0, []int64{10}))
+	if _, err := o.SQL.Exec(t.Context(), `insert into shops (number, name, timezone) values (10, 'Tea', 'UTC')`); err == nil {
+		t.Error("a shop was made twice")
+	}
+	run("is no cell of CELLS", 2, "move", "10", "c")
+	run("no cell but a has a shop 10", 1, "move", "10", "a")
+	run("tables are equal there and removed here", 0, "move", "10", "b")
+	run("moved to cell 1 before", 0, "move", "10", "b")
+	if n := o.Number(`select count(*) from templates where id = $1`, drop.ID); n != 1 {
+		t.Error("the drop has not arrived")
+	}
+	held, err := workdb.NewCells(w.DB).Held(t.Context())
+	if err != nil || len(held.Shops) != 0 || len(held.Left) != 1 || held.Left[0] != 1 {
+		t.Errorf("home says %+v, %v", held, err)
+	}
+	held, err = workdb.NewCells(o.DB).Held(t.Context())
+	if err != nil || len(held.Shops) != 1 || len(held.Arriving) != 0 || held.Number != 1 || held.Joined {
+		t.Errorf("the cell says %+v, %v", held, err)
+	}
+}
