@@ -35,13 +35,15 @@ func (h *handlers) campaignCalendar(w http.ResponseWriter, r *http.Request) erro
 		return err
 	}
 	q := campaign.CalendarQuery{Zone: h.DefaultZone, PerDay: plansPerDay}
+	today := p.Zone
 	if len(p.Shops) > 0 && !slices.ContainsFunc(p.Shops, func(s template.Shop) bool { return s.Timezone != p.Shops[0].Timezone }) {
-		p.Zone = h.ShopZone(p.Shops[0].Timezone)
+		today = h.ShopZone(p.Shops[0].Timezone)
 	}
 	if shop, ok := chosenShop(r, p.Shops); ok {
 		p.Shop, p.Zone, q.Shops = shop.Number, h.ShopZone(shop.Timezone), []int64{shop.Number}
+		today = p.Zone
 	}
-	p.Today = shell.DateIn(h.Now(), p.Zone)
+	p.Today = shell.DateIn(h.Now(), today)
 	p.Month = ui.ParseMonth(r.FormValue("month"), p.Today)
 	day, one := typedDate(r.FormValue("day"))
 	if one {
