@@ -61,6 +61,8 @@ func steps(keep Retention) []step {
 		// Before their sign-ins, which would tell that they were revoked.
 		removing("staff_browsers", time.Hour, "staff_browsers", "staff_browsers.id", `staff_browsers join sign_ins i on i.id = sign_in where `+older("i.revoked_at")),
 		removing("drop_models", staff.DraftsKept, "drop_models", "id", `drop_models where `+older("deleted_at")),
+		// Lists of rounds of recipes, with their members. The campaigns of the rounds are over by then.
+		removing("recipe_lists", keep.Delivery, "segments", "id", `segments where hidden and `+older("created_at")),
 		removing("claim_signs", review.KeepSigns, "claim_signs", "ctid", `claim_signs where `+older("at")),
 		removing("audit", keep.Audit, "audit", "id", `audit where `+older("at")),
 		removing("notices", keep.Delivery, "notices", "(user_id, template_id, day)", `notices where day < (now() - $1::interval)::date`),

@@ -241,6 +241,22 @@ func TestDeletedDraftsEnd(t *testing.T) {
 	}
 }
 
+// Lists that rounds of recipes made are removed with their members; lists of staff stay.
+func TestListsOfRecipesEnd(t *testing.T) {
+	w := newFixture(t)
+	w.Exec(`insert into segments (name, kind, rule, created_by, hidden, created_at) values ('old round', 'list', '{}', 'x', true, now() - interval '11 days'),
+		('new round', 'list', '{}', 'x', true, now() - interval '9 days'), ('of staff', 'list', '{}', 'x', false, now() - interval '11 days')`)
+	w.Exec(`insert into segment_members (segment_id, chunk, members, count) select id, 0, '', 1 from segments`)
+	if _, err := workdb.NewHousekeeping(w.DB).Clean(t.Context(), pgtest.KeepTen, 0); err != nil {
+		t.Fatal(err)
+	}
+	var left string
+	w.Must(w.SQL.QueryRow(t.Context(), `select string_agg(name, ', ' order by id) from segments join segment_members on segment_id = id`).Scan(&left))
+	if left != "new round, of staff" {
+		t.Errorf("left are %s", left)
+	}
+}
+
 // Passes are removed with their devices 60 days after the expiry, even if wallets were turned
 // off before the expiry could be noted.
 func TestPassesEnd(t *testing.T) {
