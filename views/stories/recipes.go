@@ -37,7 +37,7 @@ func recipePages() []Story {
 	configured := delivery.ChannelSetOf(delivery.App, delivery.Email, delivery.SMS)
 	page := campaignpages.Recipes{Found: recipe.Page{Recipes: used, Rounds: append(rounds, refused), Drops: 4, Telling: 3}, Shop: shop, Shops: shops(), Channels: configured}
 	wrong := campaignpages.Recipes{Found: recipe.Page{Recipes: fresh}, Shop: shop, Shops: shops()[:1], Channels: configured, Refused: recipe.WinBack,
-		Values: map[string]string{"on": "1", "channel": "app", "days": "0", "every_days": "x", "clock": "25:00"},
+		Values: map[string]string{"on": "1", "channel": "app", "days": "0", "every_days": "x", "clock": ""},
 		Errors: []fault.Field{{Name: "days", Key: "rule.recipe_days", Message: "must be between 1 and 365"}, {Name: "grant_template", Key: "rule.recipe_grant", Message: "name the drop"}, {Name: "title", Key: "rule.required", Message: "is required"}}}
 	return []Story{
 		{Name: "recipes/used", Page: page.Draw()},
