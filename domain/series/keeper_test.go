@@ -203,9 +203,16 @@ func TestAYearAgainstAModel(t *testing.T) {
 		publishes := rapid.Bool().Draw(t, "publishes")
 		w := newWorld(series.Spec{Name: "Daily", Recurrence: series.Recurrence{Rule: "FREQ=DAILY", Starts: "2027-01-01"},
 			Clock: series.Clock(clock * 60), SkipsHolidays: true, Publishes: publishes}, zone.String(), opens("2026-12-31", 23*60, zone))
+		// The times between deaths differ, so that not every attempt dies at the same call.
 		die := rapid.IntRange(3, 12).Draw(t, "calls until a death")
-		calls := 0
-		w.fails = func() bool { calls++; return calls%die == 0 }
+		calls, deaths := 0, 0
+		w.fails = func() bool {
+			if calls++; calls < die+deaths%5 {
+				return false
+			}
+			calls, deaths = 0, deaths+1
+			return true
+		}
 
 		gone := map[string]bool{}    // days without a drop
 		alone := map[string]int64{}  // stock of drops that staff changed alone

@@ -19,7 +19,7 @@ func TestPreviewTellsWhatIsWrong(t *testing.T) {
 	g.Shop(10)
 	b := g.As(staff.Marketer)
 	form := g.TypedForm(48 * time.Hour)
-	b.Post("/templates/preview", form).Is(200).Has(`hx-target="#review"`, "CN¥20.50", "50,000", "Never").HasNot("data-for", "data-twice")
+	b.Post("/templates/preview", form).Is(200).Has(`hx-target="#review"`, "CN¥20.50", "50,000").HasNot("data-for", "data-twice", "Never")
 	form.Set("amount_off", "5000")
 	form.Set("opens_at", "2055-10-31T02:30")
 	form.Set("notify_days", "3, 31")

@@ -67,7 +67,7 @@ func TestStepsOfATemplate(t *testing.T) {
 	b.Sees("#message-previews", "Soon: By steps", "Come in 10 minutes")
 	b.Next("6 · Review")
 	b.BarSays("d d d d d c")
-	b.Sees("#review", "By steps", "CN¥5", "App, E-mail", "12,000", "3, 1", "Claim gate", "Come {{in}}")
+	b.Sees("#review", "By steps", "CN¥5", "App, E-mail", "12,000", "3, 1", "Discounts at most", "CN¥60,000", "Come {{in}}")
 	b.Press("#review", "Change")
 	b.Step("1 · Basics")
 	b.Click("[data-to='6']")

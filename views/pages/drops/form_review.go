@@ -58,7 +58,7 @@ func (p TemplateForm) twice() (list []string) {
 
 // plain are the values of fields that a drop has without any choice of its own.
 var plain = map[string]string{"claim_mode": string(template.Durable), "protection": string(template.Unprotected), "waitlist": string(template.NoWaitlist),
-	"refund_rule": string(template.Keep), "opening_mode": string(template.FirstCome), "max_per_order": "1"}
+	"refund_rule": string(template.Keep), "opening_mode": string(template.FirstCome), "obtain": string(template.ByClaim), "refund_to": string(template.RefundToHolder), "max_per_order": "1"}
 
 // unsaid reports whether the review leaves the field out: it is empty, 0 or as it is in every drop without a choice.
 func (p TemplateForm) unsaid(name string) bool {
