@@ -106,9 +106,9 @@ func N(ctx context.Context, key string, n int64, args ...any) string {
 // Num writes a number in the viewer's language.
 func Num(ctx context.Context, n int64) string { return From(ctx).Locale.Number(n) }
 
-// Ratio formats f for readers: with a tenth below 100 unless it is whole, and as a whole number from there.
+// Ratio formats f for readers: with a tenth below 10 unless it is whole, and as a whole number from there.
 func Ratio(ctx context.Context, f float64) string {
-	if text := fmt.Sprintf("%.1f", f); f < 100 && !strings.HasSuffix(text, ".0") {
+	if text := fmt.Sprintf("%.1f", f); f < 10 && !strings.HasSuffix(text, ".0") {
 		return text
 	}
 	return Num(ctx, int64(math.Round(f)))
