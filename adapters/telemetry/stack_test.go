@@ -137,6 +137,8 @@ func TestTracesOfARealDrop(t *testing.T) {
 		"currency": "CNY", "target": "shop", "stock": 10, "per_user_limit": 1, "valid_hours": 48, "obtain": "claim", "claim_mode": "durable",
 		"opens_at": opens.Format(time.RFC3339), "closes_at": opens.Add(time.Hour).Format(time.RFC3339)})
 	id := draft["id"].(string)
+	// Handled after the publication, the event of the draft would start the timer.
+	c.find(t, "dropbell-worker", "timers template.changed.v1", anySpan)
 	s.post("/admin/templates/"+id+"/publish", map[string]any{})
 	s.post("/reservations", map[string]any{"template_id": id, "shop_number": "10",
 		"reminders": []any{map[string]any{"channel": "webhook", "minutes": 5}, map[string]any{"channel": "app", "minutes": 5}}}, "X-User-ID", "815000815")
