@@ -117,7 +117,7 @@ func (f facts) Held(context.Context, int64, []user.ID, []int64) ([]gate.UserCoun
 	return nil, nil, nil
 }
 func (f facts) Household(context.Context, int64, user.ID) (int64, error) { return 0, nil }
-func (f facts) Ready(context.Context, int64) (time.Duration, error) { return 0, nil }
+func (f facts) Ready(context.Context, int64) (time.Duration, error)      { return 0, nil }
 func (f facts) Template(context.Context, int64) (template.Template, error) {
 	return template.Template{Stored: template.Published}, nil
 }
