@@ -164,6 +164,18 @@ func (s *Service) store(ctx context.Context, c Change) (Decision, error) {
 	return s.Store.Reserve(storing, c)
 }
 
+// CheckNamed adds an error to e if the list is empty or names a reminder twice.
+func CheckNamed(e *fault.Fields, list []Reminder) {
+	if len(list) == 0 {
+		e.Add("reminders", "rule.required", "name at least one reminder")
+	}
+	for i, rem := range list {
+		if slices.Contains(list[:i], rem) {
+			e.Add(fmt.Sprintf("reminders[%d]", i), "rule.repeated", "the same reminder is named twice")
+		}
+	}
+}
+
 func (s *Service) check(now time.Time, t template.Template, r Request) error {
 	if err := t.AcceptsReservations(now); err != nil {
 		return err
@@ -172,14 +184,7 @@ func (s *Service) check(now time.Time, t template.Template, r Request) error {
 	if t.ShopNumber != r.ShopNumber {
 		e.Add("shop_number", "rule.other_shop", "is not the shop of this template")
 	}
-	if len(r.Reminders) == 0 {
-		e.Add("reminders", "rule.required", "name at least one reminder")
-	}
-	for i, rem := range r.Reminders {
-		if slices.Contains(r.Reminders[:i], rem) {
-			e.Add(fmt.Sprintf("reminders[%d]", i), "rule.repeated", "the same reminder is named twice")
-		}
-	}
+	CheckNamed(e, r.Reminders)
 	if err := e.Err(); err != nil {
 		return err
 	}

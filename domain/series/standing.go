@@ -2,7 +2,6 @@ package series
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -88,14 +87,7 @@ func (s *Reservations) check(found Series, r Request) error {
 	if found.ShopNumber != r.ShopNumber {
 		e.Add("shop_number", "rule.other_shop_series", "is not the shop of this series")
 	}
-	if len(r.Reminders) == 0 {
-		e.Add("reminders", "rule.required", "name at least one reminder")
-	}
-	for i, rem := range r.Reminders {
-		if slices.Contains(r.Reminders[:i], rem) {
-			e.Add(fmt.Sprintf("reminders[%d]", i), "rule.repeated", "the same reminder is named twice")
-		}
-	}
+	reminder.CheckNamed(e, r.Reminders)
 	if err := e.Err(); err != nil {
 		return err
 	}

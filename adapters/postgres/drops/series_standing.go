@@ -28,7 +28,7 @@ func (s Series) Public(ctx context.Context, id int64) (series.Series, error) {
 // copiesSQL brings user $2's reservations of the drops of series $1 that are published and have not opened to the
 // reminders $5, as far as they can still be changed: those that were copied and not changed by the user since are
 // changed, or removed, and where there are none they are added. A reservation that the user cancelled stays
-// cancelled. What was sent of a removed reservation stays in the inbox. $3 are the bits of slot 1 on every channel,
+// cancelled. Messages that a removed reservation led to stay in the inbox. $3 are the bits of slot 1 on every channel,
 // $4 is the trace of the events. Slots are locked as by [reserveSQL].
 var copiesSQL = `
 with drops as materialized (
