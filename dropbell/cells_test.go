@@ -231,6 +231,10 @@ func TestAnEveningInTwoCells(t *testing.T) {
 	})
 	c.without("home halted", second, 2000, false, func() { c.home.Pause() })
 	c.home.Resume()
+	c.until("home does not answer again", func() bool {
+		status, _ := c.call("PUT", "/preferences", 78, map[string]any{"opt_outs": []string{"sms"}})
+		return status < 300
+	})
 	c.without("cell b killed", first, 3000, true, func() {
 		if err := c.server.Kill(); err != nil {
 			t.Fatal(err)

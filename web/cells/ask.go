@@ -76,7 +76,7 @@ func (f *Front) ask(ctx context.Context, cells []int, request func(context.Conte
 	got := make(chan replied, len(cells))
 	for _, n := range cells {
 		c := f.cells[n]
-		if f.Now().UnixNano() < c.silent.Load() {
+		if !c.asked(f.Now()) {
 			got <- replied{n, nil}
 			continue
 		}
@@ -90,15 +90,18 @@ func (f *Front) ask(ctx context.Context, cells []int, request func(context.Conte
 		}()
 		go func() {
 			defer cancel()
+			var a *answer
 			select {
-			case a := <-done:
-				got <- replied{n, a}
+			case a = <-done:
 			case <-ctx.Done():
-				if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-					c.silent.Store(f.Now().Add(silentFor).UnixNano())
-				}
-				got <- replied{n, nil}
 			}
+			switch err := ctx.Err(); {
+			case err == nil:
+				c.silent.Store(0)
+			case errors.Is(err, context.DeadlineExceeded):
+				c.silent.Store(f.Now().Add(silentFor).UnixNano())
+			}
+			got <- replied{n, a}
 		}()
 	}
 	return got

@@ -39,8 +39,9 @@ const (
 	reading = 2048
 	// patience is how long a question to all cells waits for a cell.
 	patience = 2 * time.Second
-	// silentFor is how long a cell that did not answer in time is left out of such questions.
-	silentFor = 5 * time.Second
+	// silentFor is how long a cell that did not answer in time is left out of such questions. After that
+	// a single question per silentFor is put to the cell again, until it answers.
+	silentFor = 500 * time.Millisecond
 	// remembered is how many ids of shops that moved are remembered.
 	remembered = 100_000
 )
@@ -49,8 +50,15 @@ const (
 type Cell struct {
 	Name    string
 	Handler http.Handler
-	// silent is until when the cell is left out of questions to all cells, in Unix nanoseconds.
+	// silent is until when the cell is left out of questions to all cells, in Unix nanoseconds. 0 = the
+	// cell answers.
 	silent atomic.Int64
+}
+
+// asked reports whether a question to all cells is put to the cell at now.
+func (c *Cell) asked(now time.Time) bool {
+	until := c.silent.Load()
+	return until == 0 || now.UnixNano() >= until && c.silent.CompareAndSwap(until, now.Add(silentFor).UnixNano())
 }
 
 // A Map says where shops are.

@@ -109,7 +109,13 @@ func TestAShopThatMoved(t *testing.T) {
 // lists of users do not wait for it longer than once; changes for all cells are made at home.
 func TestOthersDoNotWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		halted := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done(); w.WriteHeader(503) })
+		var back atomic.Bool
+		halted := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if !back.Load() {
+				<-r.Context().Done()
+				w.WriteHeader(503)
+			}
+		})
 		f := newFront(&places{}, echo("a"), halted)
 		began := time.Now()
 		for _, path := range []string{"POST /api/v1/claims", "POST /api/v1/orders/A-1/confirm", "GET /api/v1/templates/65", "GET /pictures/x"} {
@@ -133,6 +139,13 @@ func TestOthersDoNotWait(t *testing.T) {
 		}
 		if status, _, _ := call(f, "POST", "/callbacks/ses", `{}`); status != 503 {
 			t.Errorf("a callback that a cell did not take: %d", status)
+		}
+		back.Store(true)
+		<-time.After(silentFor)
+		for i := range 3 {
+			if status, _, _ := call(f, "PUT", "/api/v1/preferences", `{}`); status != 200 {
+				t.Errorf("change %d after home is back: %d", i, status)
+			}
 		}
 	})
 }
