@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math/bits"
 	"slices"
-	"strings"
 
 	"dropbell/domain/money"
 	"dropbell/domain/template"
@@ -63,9 +62,10 @@ type search struct {
 }
 
 func newSearch(c Cart, list []Terms) *search {
-	s := &search{exact: true, total: c.Amount()}
+	list = collapse(list)
+	s := &search{exact: true, total: c.Amount(), list: make([]candidate, 0, len(list)), order: make([]int, 0, len(list))}
 	slots := map[string]int{}
-	for _, t := range collapse(list) {
+	for _, t := range list {
 		off, no := Alone(c, t)
 		if no != nil {
 			continue
@@ -88,9 +88,10 @@ func newSearch(c Cart, list []Terms) *search {
 	slices.SortFunc(s.list, func(a, b candidate) int { return inEffect(a.Terms, b.Terms) })
 	for i := range s.list {
 		s.order = append(s.order, i)
-		for j := range s.list {
-			if i != j && s.list[i].together(s.list[j].Terms) {
+		for j := range i {
+			if s.list[i].together(&s.list[j].Terms) {
 				s.list[i].with |= 1 << j
+				s.list[j].with |= 1 << i
 			}
 		}
 	}
@@ -121,28 +122,25 @@ func byExpiry(a, b Terms) int {
 func collapse(list []Terms) []Terms {
 	list = slices.Clone(list)
 	slices.SortFunc(list, byExpiry)
-	ofTemplate := map[int64]int{}
-	type terms struct {
-		shop  int64
-		rule  any
-		group string
-		with  string
+	ofTemplate := make(map[int64]int, len(list))
+	kept := list[:0]
+	for i := range list {
+		t := &list[i]
+		ofTemplate[t.TemplateID]++
+		alone := t.perOrder() == 1 && !t.Together(t.Stacking)
+		if ofTemplate[t.TemplateID] <= min(MaxCoupons, t.perOrder()) && !(alone && slices.ContainsFunc(kept, t.equal)) {
+			kept = append(kept, *t)
+		}
 	}
-	seen := map[terms]bool{}
-	return slices.DeleteFunc(list, func(t Terms) bool {
-		if ofTemplate[t.TemplateID]++; ofTemplate[t.TemplateID] > min(MaxCoupons, t.perOrder()) {
-			return true
-		}
-		if t.perOrder() > 1 || t.Together(t.Stacking) {
-			return false
-		}
-		with := slices.Clone(t.With)
-		slices.Sort(with)
-		key := terms{t.Shop, t.Rule, t.Group, strings.Join(slices.Compact(with), "\x00")}
-		twice := seen[key]
-		seen[key] = true
-		return twice
-	})
+	return kept
+}
+
+// equal reports whether the coupons differ in nothing but their template and their expiry.
+func (t *Terms) equal(o Terms) bool {
+	names := func(a, b []string) bool {
+		return !slices.ContainsFunc(a, func(g string) bool { return !slices.Contains(b, g) })
+	}
+	return t.Shop == o.Shop && t.Group == o.Group && t.Rule == o.Rule && t.perOrder() == o.perOrder() && names(t.With, o.With) && names(o.With, t.With)
 }
 
 // value returns what the set takes off. It reports false if a coupon of the set cannot be used
@@ -183,18 +181,25 @@ func (s *search) offer(set uint32, off money.Amount) {
 
 // compare compares two sets of the same size by the expiries of their coupons, and then by their ids.
 func (s *search) compare(a, b uint32) int {
-	ordered := func(set uint32) (expiries, ids []int64) {
-		for m := set; m != 0; m &= m - 1 {
-			c := &s.list[bits.TrailingZeros32(m)]
-			expiries, ids = append(expiries, c.ExpiresAt), append(ids, c.ID)
-		}
-		slices.Sort(expiries)
-		slices.Sort(ids)
-		return expiries, ids
+	x, y := s.ordered(a, expiryOf), s.ordered(b, expiryOf)
+	if x == y {
+		x, y = s.ordered(a, idOf), s.ordered(b, idOf)
 	}
-	expiries, ids := ordered(a)
-	otherExpiries, otherIDs := ordered(b)
-	return cmp.Or(slices.Compare(expiries, otherExpiries), slices.Compare(ids, otherIDs))
+	return slices.Compare(x[:], y[:])
+}
+
+func expiryOf(t *Terms) int64 { return t.ExpiresAt }
+func idOf(t *Terms) int64     { return t.ID }
+
+// ordered returns a number of each coupon of the set, the least first.
+func (s *search) ordered(set uint32, number func(*Terms) int64) (list [MaxCoupons]int64) {
+	n := 0
+	for m := set; m != 0; m &= m - 1 {
+		list[n] = number(&s.list[bits.TrailingZeros32(m)].Terms)
+		n++
+	}
+	slices.Sort(list[:n])
+	return list
 }
 
 // greedy offers the set that takes the coupon with the largest discount first, and then each coupon

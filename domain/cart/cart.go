@@ -134,7 +134,7 @@ func (s Stacking) Together(o Stacking) bool { return s.Names(o.Group) && o.Names
 
 // together reports whether an order can use both coupons. The number of coupons of one template is
 // limited apart from that, by Stacking.PerOrder.
-func (t Terms) together(o Terms) bool {
+func (t *Terms) together(o *Terms) bool {
 	switch {
 	case t.Shop != o.Shop:
 		return false

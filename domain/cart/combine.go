@@ -71,6 +71,19 @@ func (t Terms) off(c Cart, taken func(line int) money.Amount) (money.Amount, *Re
 	return off, nil
 }
 
+// use divides what the coupon takes off among the lines, of which left is what is not discounted yet.
+func (t Terms) use(c Cart, off money.Amount, left func(line int) money.Amount) Use {
+	parts := make([]money.Amount, 0, MaxLines)
+	for i, l := range c.Lines {
+		part := money.Amount(0)
+		if applies(t.Rule, l) {
+			part = left(i)
+		}
+		parts = append(parts, part)
+	}
+	return Use{t.ID, off, Spread(off, parts)}
+}
+
 // Combine returns what the coupons take off the cart together. It returns the first refusal if they
 // cannot all be used: the same coupon twice counts as too many coupons of the drop.
 func Combine(c Cart, list []Terms) (Combination, *Refusal) {
@@ -89,13 +102,7 @@ func Combine(c Cart, list []Terms) (Combination, *Refusal) {
 		if r != nil {
 			return Combination{}, r
 		}
-		parts := make([]money.Amount, len(left))
-		for i, l := range c.Lines {
-			if applies(t.Rule, l) {
-				parts[i] = left[i]
-			}
-		}
-		u := Use{t.ID, off, Spread(off, parts)}
+		u := t.use(c, off, func(i int) money.Amount { return left[i] })
 		for i, share := range u.Shares {
 			left[i] -= share
 		}
@@ -120,7 +127,7 @@ func refusedTogether(list []Terms) *Refusal {
 			if o.Shop != t.Shop {
 				return &Refusal{Coupon: t.ID, Reason: OtherShop, Other: o.ID}
 			}
-			if !t.together(o) {
+			if !t.together(&o) {
 				return &Refusal{Coupon: t.ID, Reason: StandsAlone, Other: o.ID}
 			}
 		}
@@ -141,21 +148,26 @@ func Spread(off money.Amount, parts []money.Amount) []money.Amount {
 	if off < 1 || sum < 1 {
 		return shares
 	}
-	remainders := make([]uint64, len(parts))
-	places := make([]int, 0, len(parts))
+	type remainder struct {
+		of uint64
+		at int
+	}
+	remainders := make([]remainder, 0, MaxLines)
 	left := off
 	for i, p := range parts {
 		if p < 1 {
 			continue
 		}
 		high, low := bits.Mul64(uint64(off), uint64(p))
-		share, remainder := bits.Div64(high, low, uint64(sum))
-		shares[i], remainders[i] = money.Amount(share), remainder
-		places, left = append(places, i), left-money.Amount(share)
+		share, of := bits.Div64(high, low, uint64(sum))
+		shares[i], left = money.Amount(share), left-money.Amount(share)
+		remainders = append(remainders, remainder{of, i})
 	}
-	slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(remainders[b], remainders[a]) })
-	for _, i := range places[:left] {
-		shares[i]++
+	if left > 0 {
+		slices.SortStableFunc(remainders, func(a, b remainder) int { return cmp.Compare(b.of, a.of) })
+	}
+	for _, r := range remainders[:left] {
+		shares[r.at]++
 	}
 	return shares
 }

@@ -1,8 +1,11 @@
 package cart
 
 import (
+	"cmp"
 	"slices"
 	"time"
+
+	"dropbell/domain/money"
 )
 
 // Soon is how long before its expiry a coupon is said to expire soon.
@@ -21,20 +24,21 @@ type Answer struct {
 
 // Qualify returns what the coupons do for the cart at now.
 func Qualify(c Cart, list []Terms, now time.Time) Answer {
-	a := Answer{}
-	var usable []Terms
+	a := Answer{Usable: make([]Use, 0, len(list))}
+	usable := make([]Terms, 0, len(list))
 	for _, t := range list {
-		alone, no := Combine(c, []Terms{t})
+		off, no := Alone(c, t)
 		if no != nil {
 			a.Unusable = append(a.Unusable, *no)
 			continue
 		}
-		a.Usable, usable = append(a.Usable, alone.Uses[0]), append(usable, t)
+		whole := func(line int) money.Amount { return c.Lines[line].Amount }
+		a.Usable, usable = append(a.Usable, t.use(c, off, whole)), append(usable, t)
 		if t.ExpiresAt < now.Add(Soon).UnixMicro() {
 			a.ExpiresSoon = append(a.ExpiresSoon, t)
 		}
 	}
-	slices.SortStableFunc(a.Usable, func(x, y Use) int { return int(min(1, max(-1, y.Off-x.Off))) })
+	slices.SortStableFunc(a.Usable, func(x, y Use) int { return cmp.Compare(y.Off, x.Off) })
 	slices.SortFunc(a.ExpiresSoon, byExpiry)
 	a.Best = Best(c, usable)
 	return a

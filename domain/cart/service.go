@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"dropbell/domain/coupon"
+	"dropbell/domain/template"
 	"dropbell/domain/user"
 )
 
@@ -13,9 +14,11 @@ const MaxOwned = 100
 
 // An Owned is a coupon of a user as it is stored.
 type Owned struct {
-	Terms
+	ID, TemplateID int64
 	// State is the state that users see.
 	State coupon.State
+	// ExpiresAt is that of [Terms].
+	ExpiresAt int64
 }
 
 // Store reads the coupons of users.
@@ -23,6 +26,12 @@ type Store interface {
 	// Owned returns the user's coupons among only, in any state, or without only the newest of the
 	// user's coupons that can be used now, at most limit. now is the database's clock.
 	Owned(ctx context.Context, u user.ID, only []int64, limit int) (list []Owned, now time.Time, err error)
+}
+
+// Templates reads the templates of coupons, which callers must not change. A template may be as it was a
+// second ago; the lock of an order decides by the present terms.
+type Templates interface {
+	Shared(ctx context.Context, id int64) (*template.Template, error)
 }
 
 // A Drop is a drop as a page about stacking shows it. The ids of its Terms are the drop's, and they
@@ -41,7 +50,10 @@ type Lists interface {
 }
 
 // Service answers which coupons a cart can use.
-type Service struct{ Store Store }
+type Service struct {
+	Store     Store
+	Templates Templates
+}
 
 // NotFound is the [Reason] of a coupon that does not exist or belongs to another user. A coupon in
 // another state than unused has its state as the reason.
@@ -62,16 +74,20 @@ func (s *Service) Qualify(ctx context.Context, u user.ID, c Cart, only []int64) 
 	if more {
 		owned = owned[:MaxOwned]
 	}
-	var list []Terms
+	list := make([]Terms, 0, len(owned))
 	var refused []Refusal
-	found := map[int64]bool{}
+	found := make(map[int64]bool, len(owned))
 	for _, o := range owned {
-		found[o.ID] = true
-		if o.State == coupon.Unused {
-			list = append(list, o.Terms)
-		} else {
+		if found[o.ID] = true; o.State != coupon.Unused {
 			refused = append(refused, Refusal{Coupon: o.ID, Reason: Reason(o.State)})
+			continue
 		}
+		t, err := s.Templates.Shared(ctx, o.TemplateID)
+		if err != nil {
+			return Answer{}, err
+		}
+		list = append(list, Terms{ID: o.ID, TemplateID: o.TemplateID, Shop: t.ShopNumber, Rule: coupon.RuleOf(t.Spec),
+			Stacking: Stacking{t.StackGroup, t.StacksWith.List(), t.MaxPerOrder}, ExpiresAt: o.ExpiresAt})
 	}
 	for _, id := range only {
 		if !found[id] {

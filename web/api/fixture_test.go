@@ -148,6 +148,8 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 	r.Cleanup(waits.Store.(*couponsdb.Waitlists).Close)
 	payments := couponsdb.NewPayments(r.db, postgres.Grouping{})
 	r.Cleanup(payments.Close)
+	carts := couponsdb.NewCarts(r.db, postgres.Grouping{})
+	r.Cleanup(carts.Close)
 	box := deliverydb.NewInbox(r.db, postgres.Grouping{})
 	r.Cleanup(box.Close)
 	sealed, err := seal.New(hook.SealPurpose)
@@ -164,7 +166,7 @@ func (r *fixture) build(log *slog.Logger, change func(*api.Deps)) {
 			Phones: &verification.Service{Store: audiencedb.NewVerifications(r.db), Users: audiencedb.NewUsers(r.db), Keys: verification.NewKeys(secret), Sends: func() bool { return true },
 				Numbers: verification.Numbers{Usual: sms.Number, Forms: sms.Forms, Country: sms.CountryOf}}},
 		Campaigns: own,
-		Coupons: coupons.Deps{Orders: &coupon.Orders{Store: couponsdb.NewOrders(r.db), Now: r.now}, Templates: service, Uploads: uploads, Coupons: &coupon.Service{Store: payments, LockFor: coupon.DefaultLock}, CouponAdmin: &coupon.Admin{Store: steps}, Carts: &cart.Service{Store: steps}, CartOrders: &cart.Orders{Store: payments, LockFor: coupon.DefaultLock},
+		Coupons: coupons.Deps{Orders: &coupon.Orders{Store: couponsdb.NewOrders(r.db), Now: r.now}, Templates: service, Uploads: uploads, Coupons: &coupon.Service{Store: payments, LockFor: coupon.DefaultLock}, CouponAdmin: &coupon.Admin{Store: steps}, Carts: &cart.Service{Store: carts, Templates: uncached{templates}}, CartOrders: &cart.Orders{Store: payments, LockFor: coupon.DefaultLock},
 			Claims: &claim.Service{Gate: claim.Doors{Gate: claims, Templates: uncached{templates}, Members: members, Now: r.now}, Finders: []claim.Finder{claims}, Owned: claims, Random: rand.Uint64, Waits: func(ctx context.Context, id int64) bool {
 				t, err := templates.Template(ctx, id)
 				return err == nil && waitlist.Open(t, r.now())

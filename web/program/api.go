@@ -3,6 +3,7 @@ package program
 import (
 	"context"
 
+	"dropbell/adapters/postgres"
 	couponsdb "dropbell/adapters/postgres/coupons"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/app"
@@ -30,7 +31,8 @@ func (p *program) newAPI(ctx context.Context) (*api.API, error) {
 		}
 	}
 	keys, templates, uploads := workdb.NewIdempotency(p.DB), p.Stores.Templates, p.Stores.Uploads
-	p.OnClose(func() error { keys.Close(); return nil })
+	carts := couponsdb.NewCarts(p.DB, postgres.Grouping{Timeout: p.Config.RequestTimeout})
+	p.OnClose(func() error { keys.Close(); carts.Close(); return nil })
 	return api.New(api.Deps{
 		Deps: pipeline.Deps{Keys: p.Stores.Staff, Tokens: tokens, Idempotency: keys, Security: p.security,
 			Now: app.Clock, Log: p.Log, RequestTimeout: p.Config.RequestTimeout,
@@ -40,7 +42,7 @@ func (p *program) newAPI(ctx context.Context) (*api.API, error) {
 		Campaigns: campaigns.Deps{Campaigns: p.useCases.Campaigns, Approvals: p.useCases.Approvals},
 		Coupons: coupons.Deps{Claims: p.claiming, Coupons: p.coupons, CouponAdmin: p.useCases.Coupons, Codes: p.useCases.Codes, Redeemer: p.redeemer, Access: p.accessCodes(), Grants: p.useCases.Grants,
 			Templates: p.useCases.Templates, Uploads: uploads, Passes: p.passes, Orders: &coupon.Orders{Store: p.Stores.Orders, Now: app.Clock},
-			Carts: &cart.Service{Store: couponsdb.NewCouponSteps(p.DB)}, CartOrders: p.cartOrders,
+			Carts: &cart.Service{Store: carts, Templates: p.lookup}, CartOrders: p.cartOrders,
 			ClaimPasses: p.newClaimPasses(), Signs: p.signs, Reviews: p.useCases.Reviews, Waitlist: p.waitlist},
 		Delivery: apidelivery.Deps{Inbox: p.useCases.Inbox, Hub: p.hub, DeadLetters: p.useCases.DeadLetters, Suppressions: p.suppressions()},
 		Drops: drops.Deps{Templates: p.useCases.Templates, Shops: templates, Messages: p.useCases.Messages, Pictures: p.pictures, Board: p.Stores.Boards, Cockpits: p.Stores.Cockpits, Forecaster: p.Forecaster(), Capacities: p.Capacities(), Earnings: p.useCases.Reports, Budgets: p.useCases.Budgets,

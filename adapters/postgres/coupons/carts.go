@@ -9,42 +9,98 @@ import (
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/cart"
 	"dropbell/domain/coupon"
-	"dropbell/domain/template"
 	"dropbell/domain/user"
 )
 
-// termsColumns are the columns of a [cart.Terms] after its rule.
-const termsColumns = `c.id, c.template_id, t.shop_number, t.stack_group, t.stacks_with, t.max_per_order, c.expires_at`
+// Carts reads the coupons of users for carts. Calls that come at the same time share a statement, since
+// a statement costs more than the rows of a user.
+type Carts struct {
+	db     *pg.DB
+	groups *pg.Committer[user.ID, owner, ownedRows]
+}
 
-// ownedSQL returns the coupons @only of a user, or the newest unused coupons if @only is empty, with
-// their terms. It reads each template by its primary key, see [casesSQL].
-var ownedSQL = `
-select ` + ruleColumns + `, ` + termsColumns + `, c.state, clock_timestamp()
-from (
-    (select id, template_id, state, expires_at from coupons where user_id = @user and id = any(@only::bigint[]))
-    union all
-    (select id, template_id, state, expires_at from coupons where user_id = @user and cardinality(@only::bigint[]) = 0
-        and state = 'unused' and expires_at > statement_timestamp() order by id desc limit @limit)
-) c, lateral (select * from templates where id between c.template_id and c.template_id order by id limit 1) t`
+// owner is the question for the coupons only of a user, or for the newest unused coupons, at most limit.
+type owner struct {
+	user  user.ID
+	only  []int64
+	limit int
+}
+
+// ownedRows are the answer to an owner. now is the database's clock.
+type ownedRows struct {
+	list []cart.Owned
+	now  time.Time
+}
+
+// NewCarts returns the carts of db.
+func NewCarts(db *pg.DB, g pg.Grouping) *Carts {
+	s := &Carts{db: db}
+	cfg := g.Config(db)
+	cfg.Name = "coupons of a cart"
+	s.groups = pg.NewCommitter[user.ID](cfg, nil, s.read)
+	return s
+}
+
+// Close answers everything that was accepted and stops.
+func (s *Carts) Close() { s.groups.Close() }
 
 // Owned reads the coupons of a user for a cart; see [cart.Store].
-func (s CouponSteps) Owned(ctx context.Context, u user.ID, only []int64, limit int) (list []cart.Owned, now time.Time, err error) {
-	args := []any{pgx.StrictNamedArgs{"user": u, "only": append([]int64{}, only...), "limit": limit}}
-	err = s.PlannedOnce(ctx, ownedSQL, args, func(rows pgx.Rows) error {
-		list = nil
+func (s *Carts) Owned(ctx context.Context, u user.ID, only []int64, limit int) ([]cart.Owned, time.Time, error) {
+	rows, err := s.groups.Do(ctx, owner{u, only, limit})
+	return rows.list, rows.now, err
+}
+
+// Each statement begins with the place of the owner in the group.
+const (
+	ownedColumnsOfCarts = `c.id, c.template_id, c.state, c.expires_at, clock_timestamp()`
+
+	// unusedSQL returns the newest unused coupons of the users $1, of each as many as $2 says.
+	unusedSQL = `
+select a.i, ` + ownedColumnsOfCarts + `
+from unnest($1::bigint[], $2::int[]) with ordinality a (user_id, most, i),
+    lateral (select id, template_id, state, expires_at from coupons where user_id = a.user_id
+        and state = 'unused' and expires_at > statement_timestamp() order by id desc limit a.most) c`
+
+	// namedSQL returns the coupons $2 that belong to the users $3 at the same places. It reads each by
+	// its primary key, see [casesSQL].
+	namedSQL = `
+select a.i, ` + ownedColumnsOfCarts + `
+from unnest($1::bigint[], $2::bigint[], $3::bigint[]) a (i, id, user_id),
+    lateral (select * from coupons where id between a.id and a.id order by id limit 1) c
+where c.user_id = a.user_id`
+)
+
+func (s *Carts) read(ctx context.Context, group []owner) ([]ownedRows, error) {
+	found := make([]ownedRows, len(group))
+	users, most := make([]user.ID, len(group)), make([]int, len(group))
+	var places, ids []int64
+	var owners []user.ID
+	for i, o := range group {
+		if users[i] = o.user; len(o.only) == 0 {
+			most[i] = o.limit
+		}
+		for _, id := range o.only {
+			places, ids, owners = append(places, int64(i+1)), append(ids, id), append(owners, o.user)
+		}
+	}
+	read := func(rows pgx.Rows) error {
 		defer rows.Close()
 		for rows.Next() {
-			var o cart.Owned
+			var place int
 			var c coupon.Coupon
-			var with template.Groups
-			places := append(pg.RowPlaces(&o.Rule), &o.ID, &o.TemplateID, &o.Shop, &o.Group, &with, &o.PerOrder, &c.ExpiresAt, &c.State, &now)
-			if err := rows.Scan(places...); err != nil {
+			var now time.Time
+			if err := rows.Scan(&place, &c.ID, &c.TemplateID, &c.State, &c.ExpiresAt, &now); err != nil {
 				return err
 			}
-			o.With, o.Terms.ExpiresAt, o.State = with.List(), c.ExpiresAt.UnixMicro(), c.At(now)
-			list = append(list, o)
+			of := &found[place-1]
+			of.now = now
+			of.list = append(of.list, cart.Owned{ID: c.ID, TemplateID: c.TemplateID, State: c.At(now), ExpiresAt: c.ExpiresAt.UnixMicro()})
 		}
 		return rows.Err()
-	})
-	return list, now, pg.Translate(err)
+	}
+	reads := []pg.Read{{SQL: unusedSQL, Args: []any{users, most}, Rows: read}}
+	if len(ids) > 0 {
+		reads = append(reads, pg.Read{SQL: namedSQL, Args: []any{places, ids, owners}, Rows: read})
+	}
+	return found, pg.Translate(s.db.PlannedTogether(ctx, reads...))
 }

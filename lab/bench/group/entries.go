@@ -22,17 +22,17 @@ func (d drawn) Template(context.Context, int64) (template.Template, error) { ret
 
 // enter measures entries of a draw beside reservations, both of users who have none yet. An entry includes its
 // signed receipt. It returns entries and reservations per second.
-func enter(ctx context.Context, s *stack.Stack, templateID int64, callers int, lasting time.Duration) (entries, reservations float64, err error) {
+func enter(ctx context.Context, s *stack.Stack, templateID int64, callers int, lasting time.Duration) (entries, reservations, receipts float64, err error) {
 	if _, err := s.SQL.Exec(ctx, `truncate reservations, outbox, draws, draw_entries, draw_counts, draw_growth`); err != nil {
-		return 0, 0, err
+		return 0, 0, 0, err
 	}
 	if _, err := s.SQL.Exec(ctx, `insert into draws (template_id, template_version, key, source, cards, opens_at, closes_at)
 		values ($1, 1, 'bench', 'commit', '{card}', now() - interval '1 hour', now() + interval '1 day')`, templateID); err != nil {
-		return 0, 0, err
+		return 0, 0, 0, err
 	}
 	keys, err := draw.NewKeys("only this benchmark signs receipts with it")
 	if err != nil {
-		return 0, 0, err
+		return 0, 0, 0, err
 	}
 	store := dropsdb.NewEntries(s.DB, postgres.Grouping{})
 	defer store.Close()
@@ -47,7 +47,7 @@ func enter(ctx context.Context, s *stack.Stack, templateID int64, callers int, l
 		return err
 	})
 	if err != nil {
-		return 0, 0, err
+		return 0, 0, 0, err
 	}
 	reserve := dropsdb.NewReservations(s.DB, postgres.Grouping{})
 	defer reserve.Close()
@@ -58,5 +58,12 @@ func enter(ctx context.Context, s *stack.Stack, templateID int64, callers int, l
 		}
 		return err
 	})
-	return e.PerSecond, r.PerSecond, err
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	signed, err := scenario.Drive(callers, lasting/4, func(i int64) error {
+		_, err := keys[0].Sign(draw.Receipt{Drop: templateID, EnteredAt: time.Now()}.Text())
+		return err
+	})
+	return e.PerSecond, r.PerSecond, signed.PerSecond, err
 }

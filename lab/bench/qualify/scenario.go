@@ -23,8 +23,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"dropbell/adapters/config"
+	"dropbell/adapters/lookup"
 	"dropbell/adapters/postgres"
 	accessdb "dropbell/adapters/postgres/access"
+	couponsdb "dropbell/adapters/postgres/coupons"
+	dropsdb "dropbell/adapters/postgres/drops"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/cart"
 	"dropbell/domain/user"
@@ -32,7 +35,7 @@ import (
 	"dropbell/lab/bench/scenario"
 	"dropbell/lab/bench/stack"
 	"dropbell/web/api"
-	"dropbell/web/api/coupons"
+	apicoupons "dropbell/web/api/coupons"
 	"dropbell/web/api/pipeline"
 	"dropbell/web/middleware"
 )
@@ -49,14 +52,14 @@ const (
 func Scenario(f scenario.Flags) scenario.Run {
 	callers, lasting, runs, bin := f.CallersInTurn("1,16,256"), f.Lasting(5), f.Runs(3), f.Bin()
 	users := f.Int("users", 2_000, "users with coupons")
-	serving := f.Bool("serve", false, "internal: be the server that only parses")
+	serving := f.String("serve", "", "internal: be the server that only `parses`, or `remembers` the coupons of one user")
 	measure := scenario.Measured(func(ctx context.Context, s *stack.Stack) error {
 		b := bench{Stack: s, lasting: *lasting, users: int64(*users)}
 		return b.run(ctx, *bin, *callers, *runs)
 	})
 	return func(ctx context.Context) error {
-		if *serving {
-			return serve()
+		if *serving != "" {
+			return serve(*serving == "remembers")
 		}
 		return measure(ctx)
 	}
@@ -77,15 +80,24 @@ func (b *bench) run(ctx context.Context, bin string, callers scenario.Numbers, r
 		return err
 	}
 	defer web.Stop()
-	parser, err := scenario.Serve(ctx, []string{"DATABASE_URL=" + b.PostgresURL}, "qualify", "-serve")
+	parser, err := scenario.Serve(ctx, []string{"DATABASE_URL=" + b.PostgresURL}, "qualify", "-serve", "parses")
 	if err != nil {
 		return err
 	}
 	defer parser.Stop()
+	memory, err := scenario.Serve(ctx, []string{"DATABASE_URL=" + b.PostgresURL}, "qualify", "-serve", "remembers")
+	if err != nil {
+		return err
+	}
+	defer memory.Stop()
 	for _, c := range callers {
-		var ratios []float64
+		var ratios, ofMemory []float64
 		for range runs {
 			parsed, err := b.measured(parser.Ready, c)
+			if err != nil {
+				return err
+			}
+			remembered, err := b.measured(memory.Ready, c)
 			if err != nil {
 				return err
 			}
@@ -93,11 +105,11 @@ func (b *bench) run(ctx context.Context, bin string, callers scenario.Numbers, r
 			if err != nil {
 				return err
 			}
-			fmt.Printf("%d callers: parsed %7.0f/s p99 %s; qualify %7.0f/s p50 %s p99 %s (aim of one caller: p99 %s)\n", c, parsed.PerSecond, parsed.P99.Round(10*time.Microsecond),
-				done.PerSecond, done.P50.Round(10*time.Microsecond), done.P99.Round(10*time.Microsecond), goal)
-			ratios = append(ratios, done.PerSecond/parsed.PerSecond)
+			fmt.Printf("%d callers: parsed %7.0f/s p99 %s; without a database %7.0f/s; qualify %7.0f/s p50 %s p99 %s (aim of one caller: p99 %s)\n", c, parsed.PerSecond, parsed.P99.Round(10*time.Microsecond),
+				remembered.PerSecond, done.PerSecond, done.P50.Round(10*time.Microsecond), done.P99.Round(10*time.Microsecond), goal)
+			ratios, ofMemory = append(ratios, done.PerSecond/parsed.PerSecond), append(ofMemory, done.PerSecond/remembered.PerSecond)
 		}
-		fmt.Printf("%d callers: %s of a parsed request\n", c, stack.Spread(ratios))
+		fmt.Printf("%d callers: %s of a parsed request; %s of an answer without a database\n", c, stack.Spread(ratios), stack.Spread(ofMemory))
 	}
 	return nil
 }
@@ -147,16 +159,16 @@ func (b *bench) measured(addr string, callers int) (load.Result, error) {
 	return r, err
 }
 
-// answering knows no coupons.
-type answering struct{}
+// answering are the coupons of every user, without a database.
+type answering []cart.Owned
 
-func (answering) Owned(context.Context, user.ID, []int64, int) ([]cart.Owned, time.Time, error) {
-	return nil, time.Now(), nil
+func (a answering) Owned(context.Context, user.ID, []int64, int) ([]cart.Owned, time.Time, error) {
+	return a, time.Now(), nil
 }
 
 // serve parses and answers the requests without reading coupons, behind the same middleware as the web
 // program. It prints its address and runs until it is interrupted.
-func serve() error {
+func serve(remembers bool) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	config.CollectRarely(ctx, os.Getenv, config.RoomForRequests) // as web does
@@ -165,13 +177,25 @@ func serve() error {
 		return err
 	}
 	defer db.Close()
+	templates, err := lookup.New(dropsdb.NewTemplates(db), time.Now)
+	if err != nil {
+		return err
+	}
+	var coupons answering
+	if remembers {
+		carts := couponsdb.NewCarts(db, postgres.Grouping{})
+		defer carts.Close()
+		if coupons, _, err = carts.Owned(ctx, 1, nil, drops); err != nil {
+			return err
+		}
+	}
 	router := chi.NewRouter()
 	log := slog.New(slog.NewJSONHandler(io.Discard, nil))
 	router.Use(middleware.All(middleware.Options{Log: log, Metrics: middleware.NewMetrics(prometheus.NewRegistry())}, new(atomic.Bool))...)
 	router.Mount("/api/v1", api.New(api.Deps{
 		Deps: pipeline.Deps{Keys: accessdb.NewStaff(db), Idempotency: workdb.NewIdempotency(db), Log: slog.New(slog.DiscardHandler),
 			Now: func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }},
-		Coupons: coupons.Deps{Carts: &cart.Service{Store: answering{}}},
+		Coupons: apicoupons.Deps{Carts: &cart.Service{Store: coupons, Templates: templates}},
 	}))
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
