@@ -19,6 +19,7 @@ import (
 // are killed at the worst moments. A code gives one coupon to one user, and is never used up
 // without a coupon.
 func TestCodesBehindTheGate(t *testing.T) {
+	t.Parallel()
 	c := newClaims(t, rush{codes: 12, patience: 20 * time.Second})
 	s := c.openCodes("gate", 3*time.Second)
 	client, err := c.stack.RedisClient()
@@ -156,6 +157,7 @@ func (s *codeSale) oneOf(list []told, users ...int64) {
 // carries out the same request: after five seconds if the key was stored before the reservation,
 // at once if key and reservation are stored together.
 func TestKeyOfADeadProcess(t *testing.T) {
+	t.Parallel()
 	c := newClaims(t, rush{patience: 30 * time.Second})
 	d := c.crowd.publish(c.ctx, "Dead key", time.Hour)
 	for i, way := range []struct {

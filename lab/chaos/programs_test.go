@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
 	"dropbell/adapters/localstack"
 	"dropbell/lab/bench/stack"
 )
@@ -44,6 +46,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	programsDir = dir
+	redis.SetLogger(discardLog{})
 	code := m.Run()
 	_ = os.RemoveAll(dir)
 	os.Exit(code)

@@ -44,12 +44,7 @@ func (s Staff) TouchKey(ctx context.Context, id int64) error {
 
 // Keys lists every key, the newest first.
 func (s Staff) Keys(ctx context.Context) ([]staff.Key, error) {
-	rows, err := s.Pool.Query(ctx, `select `+keyColumns+` from api_keys order by id desc`)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, scanKey)
-	return list, pg.Translate(err)
+	return pg.Collect(ctx, s.Pool, scanKey, `select `+keyColumns+` from api_keys order by id desc`)
 }
 
 // InsertKey stores a new key, once per request key. The request key is stored in the table of

@@ -69,12 +69,7 @@ func (s Staff) member(ctx context.Context, sql string, args ...any) (staff.Membe
 
 // Members lists the members by e-mail.
 func (s Staff) Members(ctx context.Context) ([]staff.Member, error) {
-	rows, err := s.Pool.Query(ctx, `select `+memberColumns+` from staff order by lower(email)`)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, scanMember)
-	return list, pg.Translate(err)
+	return pg.Collect(ctx, s.Pool, scanMember, `select `+memberColumns+` from staff order by lower(email)`)
 }
 
 // InsertMember stores m and, if hash is not empty, an invitation with this hash
@@ -293,15 +288,10 @@ func insertSignIn(ctx context.Context, tx pgx.Tx, in staff.SignIn) error {
 // SignInAddresses returns the distinct latest addresses from which the member with the e-mail
 // address has signed in since the instant.
 func (s Staff) SignInAddresses(ctx context.Context, email string, since time.Time) ([]string, error) {
-	rows, err := s.Pool.Query(ctx, `
+	return pg.Collect(ctx, s.Pool, pgx.RowTo[string], `
 		select i.ip from sign_ins i join staff m on m.id = i.staff_id
 		where lower(m.email) = lower($1) and i.created_at > $2
 		group by i.ip order by max(i.created_at) desc limit 100`, email, since)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	return list, pg.Translate(err)
 }
 
 // Record stores an entry about an action that changes no other row.
@@ -332,15 +322,10 @@ const signInLife = `interval '7 days'`
 
 // SignIns lists the sign-ins that still hold, the latest first.
 func (s Staff) SignIns(ctx context.Context, staffID int64) ([]staff.SignIn, error) {
-	rows, err := s.Pool.Query(ctx, `
+	return pg.Collect(ctx, s.Pool, pgx.RowToStructByPos[staff.SignIn], `
 		select id::text, staff_id, ip, user_agent, created_at, last_seen_at, revoked_at, method from sign_ins
 		where staff_id = $1 and revoked_at is null and created_at > now() - `+signInLife+`
 		order by created_at desc limit 100`, staffID)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[staff.SignIn])
-	return list, pg.Translate(err)
 }
 
 // RevokeSignIns ends the selected sign-ins, together with the notifications in their browsers,

@@ -168,15 +168,12 @@ func (s Segments) sample(ctx context.Context, sum sample, r segment.Rule, share 
 	f := compile(r, 100*share)
 	return s.within(ctx, within, func(tx pgx.Tx) error {
 		// The page is the first part of ctid.
-		rows, err := tx.Query(ctx, `
+		rows := pg.Rows(ctx, tx, `
 			select (u.ctid::text::point)[0]::bigint as page, count(*)::float8, (count(*) filter (where `+f.text+`))::float8
 			from users u tablesample system ($1::float8) group by page`, f.args...)
-		if err != nil {
-			return err
-		}
 		var page int64
 		var p sampledPage
-		_, err = pgx.ForEachRow(rows, []any{&page, &p.users, &p.members}, func() error {
+		_, err := pgx.ForEachRow(rows, []any{&page, &p.users, &p.members}, func() error {
 			sum[page] = p
 			return nil
 		})

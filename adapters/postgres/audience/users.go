@@ -117,11 +117,7 @@ func narrow(ctx context.Context, tx pgx.Tx, text string, match func(column strin
 		return "", nil, err
 	}
 	for _, column := range []string{"name", "email", "phone"} {
-		rows, err := tx.Query(ctx, matches(match(column)), text, fewMatches+1)
-		if err != nil {
-			return "", nil, err
-		}
-		ids, err := pgx.CollectRows(rows, pgx.RowTo[user.ID])
+		ids, err := pgx.CollectRows(pg.Rows(ctx, tx, matches(match(column)), text, fewMatches+1), pgx.RowTo[user.ID])
 		if err != nil {
 			return "", nil, err
 		}

@@ -45,13 +45,10 @@ func (s Segments) Erased(ctx context.Context, ids []user.ID) (map[user.ID]bool, 
 }
 
 func erased(ctx context.Context, db *pg.DB, ids []user.ID) (map[user.ID]bool, error) {
-	rows, err := db.Pool.Query(ctx, `select user_id from erased_users where user_id = any($1)`, ids)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
+	rows := pg.Rows(ctx, db.Pool, `select user_id from erased_users where user_id = any($1)`, ids)
 	found := map[user.ID]bool{}
 	var id user.ID
-	_, err = pgx.ForEachRow(rows, []any{&id}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&id}, func() error {
 		found[id] = true
 		return nil
 	})
@@ -279,10 +276,7 @@ func (s Users) eraseTraces(ctx context.Context, id user.ID, texts []string) erro
 
 // leaveLists takes the user out of every list.
 func leaveLists(ctx context.Context, tx pgx.Tx, id user.ID) error {
-	rows, err := tx.Query(ctx, `select segment_id, chunk, members from segment_members where chunk = $1 order by segment_id for update`, int64(id)>>chunkBits)
-	if err != nil {
-		return err
-	}
+	rows := pg.Rows(ctx, tx, `select segment_id, chunk, members from segment_members where chunk = $1 order by segment_id for update`, int64(id)>>chunkBits)
 	type part struct {
 		segment, chunk int64
 		raw            []byte

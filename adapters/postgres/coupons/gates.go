@@ -34,7 +34,7 @@ const GatesWait pg.Question = `
 
 // Unreconciled implements [gate.Store].
 func (s Gates) Unreconciled(ctx context.Context, after int64, limit int) ([]int64, error) {
-	rows, err := s.Pool.Query(ctx, `
+	return pg.Collect(ctx, s.Pool, pgx.RowTo[int64], `
 		select id from (
 			-- two questions, each with an index of its own
 			(select t.id from templates t where t.claim_mode = 'gate' and t.state in ('published', 'paused') and t.id > $1
@@ -42,11 +42,6 @@ func (s Gates) Unreconciled(ctx context.Context, after int64, limit int) ([]int6
 			union all
 			(select g.template_id from gates g where g.state <> 'retired' and g.template_id > $1 order by g.template_id limit $2)
 		) ids order by id limit $2`, after, limit)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	return ids, pg.Translate(err)
 }
 
 // planSQL reads one plan in one statement, so that the numbers of issued, settled and refused
@@ -333,14 +328,11 @@ func (s Gates) Shards(ctx context.Context, templateID int64) (int, error) {
 
 // Active returns the number of shards of each template whose stock is divided into shards.
 func (s Gates) Active(ctx context.Context) (map[int64]int, error) {
-	rows, err := s.Pool.Query(ctx, `select template_id, shards from gates where state <> 'retired'`)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
+	rows := pg.Rows(ctx, s.Pool, `select template_id, shards from gates where state <> 'retired'`)
 	shards := map[int64]int{}
 	var id int64
 	var n int
-	_, err = pgx.ForEachRow(rows, []any{&id, &n}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&id, &n}, func() error {
 		shards[id] = n
 		return nil
 	})

@@ -123,14 +123,9 @@ func (s Notices) StoreNotices(ctx context.Context, from, to int64, plan []coupon
 // It covers the given shops (empty = all shops) and the given template (0 = all
 // templates).
 func (s Notices) NoticeDays(ctx context.Context, from, to time.Time, shops []int64, templateID int64) ([]coupon.NoticeDay, error) {
-	rows, err := s.Pool.Query(ctx, `
+	return pg.Collect(ctx, s.Pool, pgx.RowToStructByPos[coupon.NoticeDay], `
 		select d.day, sum(d.planned)::bigint, sum(d.sent)::bigint, sum(d.failed)::bigint, sum(d.dropped)::bigint
 		from notice_days d join templates t on t.id = d.template_id
 		where d.day between $1::date and $2::date and (cardinality($3::bigint[]) = 0 or t.shop_number = any($3)) and ($4::bigint = 0 or d.template_id = $4)
 		group by d.day order by d.day`, from, to, append([]int64{}, shops...), templateID)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[coupon.NoticeDay])
-	return list, pg.Translate(err)
 }

@@ -187,15 +187,12 @@ func storeRun(ctx context.Context, tx pgx.Tx, group []dueNotice) (batches []coup
 		}
 	}
 	users, templates, days := noticeKeys(group)
-	rows, err := tx.Query(ctx, storeRunSQL, pgx.StrictNamedArgs{
+	rows := pg.Rows(ctx, tx, storeRunSQL, pgx.StrictNamedArgs{
 		"template": group[0].TemplateID, "days_before": group[0].Days, "due_at": first, "worthless_after": worthless,
 		"users": users, "templates": templates, "days": days,
 		"from_user": ids[0], "to_user": ids[len(ids)-1], "due_count": len(ids), "due": due,
 		"priority": pg.AnnouncementPriority, "channels": channels,
 	})
-	if err != nil {
-		return nil, err
-	}
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[coupon.CutBatch])
 }
 

@@ -68,10 +68,7 @@ from signs s join templates t on t.id = s.template_id join coupons c on c.templa
 
 // signed reads the claims of a drop.
 func (s Reviews) signed(ctx context.Context, templateID int64) (claims []review.Claim, leftOut int64, err error) {
-	rows, err := s.Pool.Query(ctx, signedSQL, templateID, review.MaxClaims, review.OpenedLong.Milliseconds(), int16(pass.Link))
-	if err != nil {
-		return nil, 0, pg.Translate(err)
-	}
+	rows := pg.Rows(ctx, s.Pool, signedSQL, templateID, review.MaxClaims, review.OpenedLong.Milliseconds(), int16(pass.Link))
 	numbers := map[string]int32{}
 	number := func(text string) int32 {
 		if text == "" {

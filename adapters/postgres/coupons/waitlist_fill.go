@@ -57,12 +57,7 @@ select id from (
 
 // Unfilled implements [waitlist.FillStore].
 func (s *Waitlists) Unfilled(ctx context.Context, after int64, limit int) ([]int64, error) {
-	rows, err := s.Pool.Query(ctx, unfilledSQL, after, limit, waitlist.LastHour)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	return ids, pg.Translate(err)
+	return pg.Collect(ctx, s.Pool, pgx.RowTo[int64], unfilledSQL, after, limit, waitlist.LastHour)
 }
 
 // candidateFacts are the columns of a user w who waits that decide about a coupon. A coupon that was
@@ -172,11 +167,7 @@ func (u *turn) lock(ctx context.Context, conn *pgx.Conn, templateID int64) error
 
 // candidates reads the next users.
 func (u *turn) candidates(ctx context.Context, conn *pgx.Conn, limit int64) ([]waitlist.Candidate, error) {
-	rows, err := conn.Query(ctx, candidatesSQL, u.template.ID, limit)
-	if err != nil {
-		return nil, err
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[waitlist.Candidate])
+	list, err := pgx.CollectRows(pg.Rows(ctx, conn, candidatesSQL, u.template.ID, limit), pgx.RowToStructByPos[waitlist.Candidate])
 	if err != nil {
 		return nil, err
 	}

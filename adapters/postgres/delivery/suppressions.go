@@ -109,13 +109,8 @@ func scanSuppression(row pgx.CollectableRow) (s feedback.Suppression, err error)
 
 // Suppressions lists addresses; see [feedback.SuppressionStore].
 func (s Suppressions) Suppressions(ctx context.Context, prefix, after string, limit int) ([]feedback.Suppression, error) {
-	rows, err := s.Pool.Query(ctx, `select `+suppressionColumns+` from suppressions
+	return pg.Collect(ctx, s.Pool, scanSuppression, `select `+suppressionColumns+` from suppressions
 		where released_at is null and starts_with(address, $1) and address > $2 order by address limit $3`, prefix, after, limit)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, scanSuppression)
-	return list, pg.Translate(err)
 }
 
 // latestSQL returns suppressions, the latest first, with the hashes of their addresses.
@@ -172,11 +167,7 @@ func (s Suppressions) Suppress(ctx context.Context, given feedback.Suppression, 
 				return err
 			}
 		}
-		rows, err := tx.Query(ctx, `select `+suppressionColumns+` from suppressions where address = $1`, given.Address)
-		if err != nil {
-			return err
-		}
-		kept, err = pgx.CollectExactlyOneRow(rows, scanSuppression)
+		kept, err = pgx.CollectExactlyOneRow(pg.Rows(ctx, tx, `select `+suppressionColumns+` from suppressions where address = $1`, given.Address), scanSuppression)
 		return err
 	})
 	return kept, added, err

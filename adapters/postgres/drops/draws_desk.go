@@ -105,13 +105,8 @@ func (s Draws) Strike(ctx context.Context, templateID int64, who user.ID, reason
 
 // Forfeited is part of [draw.OperatorStore].
 func (s Draws) Forfeited(ctx context.Context, templateID int64) ([]draw.Forfeit, error) {
-	rows, err := s.Pool.Query(ctx, `select user_id, coupon_id, reason from draw_entries
+	return pg.Collect(ctx, s.Pool, pgx.RowToStructByPos[draw.Forfeit], `select user_id, coupon_id, reason from draw_entries
 		where template_id = $1 and state = 'struck' and coupon_id is not null order by struck_at`, templateID)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[draw.Forfeit])
-	return list, pg.Translate(err)
 }
 
 // Returned is part of [draw.OperatorStore].

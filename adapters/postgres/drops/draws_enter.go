@@ -40,11 +40,7 @@ with free as materialized (select template_id from draws where template_id = any
 select template_id from draws where template_id = any($1) and template_id not in (select template_id from free)`
 
 func (s *Entries) lockedOf(ctx context.Context, templates []int64) ([]int64, error) {
-	rows, err := s.Pool.Query(ctx, lockedDrawsSQL, templates)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[int64])
+	return pgx.CollectRows(pg.Rows(ctx, s.Pool, lockedDrawsSQL, templates), pgx.RowTo[int64])
 }
 
 // Enter is part of [draw.Store].

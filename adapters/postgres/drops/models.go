@@ -35,13 +35,8 @@ func (s Models) Models(ctx context.Context, shops []int64) ([]template.Model, er
 	if shops == nil {
 		shops = []int64{}
 	}
-	rows, err := s.Pool.Query(ctx, modelSQL+`where m.deleted_at is null and (cardinality($1::bigint[]) = 0 or m.shop_number = any($1))
+	return pg.Collect(ctx, s.Pool, scanModel, modelSQL+`where m.deleted_at is null and (cardinality($1::bigint[]) = 0 or m.shop_number = any($1))
 		order by lower(m.name), m.id limit 500`, shops)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, scanModel)
-	return list, pg.Translate(err)
 }
 
 // Model returns one model. deleted selects between deleted and existing models.

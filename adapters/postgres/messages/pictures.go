@@ -68,14 +68,8 @@ union all
 select 0, c.id, c.name from campaigns c where c.shop_number = $1 and strpos(c.content::text, $2) > 0
 order by 1, 2 limit 20`
 
-func uses(ctx context.Context, q interface {
-	Query(context.Context, string, ...any) (pgx.Rows, error)
-}, shop int64, hash string) ([]picture.Use, error) {
-	rows, err := q.Query(ctx, usesSQL, shop, hash)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (u picture.Use, err error) {
+func uses(ctx context.Context, q pg.Reader, shop int64, hash string) ([]picture.Use, error) {
+	return pgx.CollectRows(pg.Rows(ctx, q, usesSQL, shop, hash), func(row pgx.CollectableRow) (u picture.Use, err error) {
 		return u, row.Scan(&u.Template, &u.Campaign, &u.Name)
 	})
 }

@@ -65,13 +65,8 @@ func (s Alerts) SealStored(ctx context.Context) error {
 
 // Destinations lists the destinations of the shops.
 func (s Alerts) Destinations(ctx context.Context, shops []int64) ([]alert.Destination, error) {
-	rows, err := s.Pool.Query(ctx, `select `+destinationColumns+` from alert_destinations d where d.removed_at is null
+	return pg.Collect(ctx, s.Pool, s.scanDestination, `select `+destinationColumns+` from alert_destinations d where d.removed_at is null
 		and (cardinality($1::bigint[]) = 0 or d.shop_number = any($1)) order by d.shop_number, d.name, d.id`, shopsOf(shops))
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, s.scanDestination)
-	return list, pg.Translate(err)
 }
 
 func (s Alerts) scanDestination(row pgx.CollectableRow) (d alert.Destination, err error) {

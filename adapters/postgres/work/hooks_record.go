@@ -64,11 +64,7 @@ func storeAndDeliver(ctx context.Context, tx pgx.Tx, events []hook.Event) (endpo
 	if err != nil || len(ids) == 0 {
 		return nil, err
 	}
-	rows, err := tx.Query(ctx, deliverSQL, ids)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[int64])
+	return pgx.CollectRows(pg.Rows(ctx, tx, deliverSQL, ids), pgx.RowTo[int64])
 }
 
 // storeGroup returns, for each event of the bus, the endpoints of the whole group: waking an
@@ -125,10 +121,7 @@ order by o.opens_at, o.id limit $1`
 // Opened stores an event for each of up to limit drops that have opened, once per drop. It
 // returns the endpoints to wake.
 func (s *HookEvents) Opened(ctx context.Context, limit int) (endpoints []int64, err error) {
-	rows, err := s.Pool.Query(ctx, openedSQL, limit)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
+	rows := pg.Rows(ctx, s.Pool, openedSQL, limit)
 	var ids []string
 	var events []hook.Event
 	var template int64
@@ -178,10 +171,7 @@ order by o.ended_at, o.id limit $1`
 // Earned stores an event for each of up to limit drops that ended [hook.EarnedAfter] ago, once per
 // drop. It returns the endpoints to wake.
 func (s *HookEvents) Earned(ctx context.Context, limit int) (endpoints []int64, err error) {
-	rows, err := s.Pool.Query(ctx, earnedSQL, limit, hook.EarnedAfter)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
+	rows := pg.Rows(ctx, s.Pool, earnedSQL, limit, hook.EarnedAfter)
 	var ids []string
 	var events []hook.Event
 	var d hook.EarnedData

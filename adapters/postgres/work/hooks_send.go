@@ -176,14 +176,9 @@ func (s Hooks) Release(ctx context.Context, l hook.Lease, ids []int64) error {
 
 // DueEndpoints returns up to limit endpoints that something is due at.
 func (s Hooks) DueEndpoints(ctx context.Context, limit int) ([]int64, error) {
-	rows, err := s.Pool.Query(ctx, `select id from hook_endpoints e where enabled and (held_until is null or held_until <= clock_timestamp())
+	return pg.Collect(ctx, s.Pool, pgx.RowTo[int64], `select id from hook_endpoints e where enabled and (held_until is null or held_until <= clock_timestamp())
 		and exists (select from hook_deliveries d where d.endpoint_id = e.id and d.state = 'waiting' and d.next_at <= statement_timestamp()
 			and (d.lease_until is null or d.lease_until <= clock_timestamp())) order by random() limit $1`, limit)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	return ids, pg.Translate(err)
 }
 
 // HookState is how the endpoints do, for gauges.
