@@ -142,13 +142,10 @@ func (a Audit) actorCondition(ctx context.Context, c *pg.Conditions, actor strin
 		}
 		return true, nil
 	}
-	rows, err := a.Pool.Query(ctx, `
+	rows := pg.Rows(ctx, a.Pool, `
 		select 'staff:' || id from staff where name ilike $1 or email ilike $1
 		union all select 'key:' || id from api_keys where name ilike $1
 		union all select 'system' where 'Dropbell' ilike $1 limit 200`, pg.Containing(actor))
-	if err != nil {
-		return false, pg.Translate(err)
-	}
 	labels, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil || len(labels) == 0 {
 		return false, pg.Translate(err)

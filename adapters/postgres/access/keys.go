@@ -23,15 +23,7 @@ func scanKey(row pgx.CollectableRow) (staff.Key, error) {
 // Key returns the key stored under hash, usable or not, or
 // [staff.ErrKeyNotFound].
 func (s Staff) Key(ctx context.Context, hash []byte) (staff.Key, error) {
-	rows, err := s.Pool.Query(ctx, `select `+keyColumns+` from api_keys where hash = $1`, hash)
-	if err != nil {
-		return staff.Key{}, pg.Translate(err)
-	}
-	k, err := pgx.CollectExactlyOneRow(rows, scanKey)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return k, staff.ErrKeyNotFound
-	}
-	return k, pg.Translate(err)
+	return pg.One(ctx, s.Pool, scanKey, staff.ErrKeyNotFound, `select `+keyColumns+` from api_keys where hash = $1`, hash)
 }
 
 // TouchKey records that a key was used, at most once a minute: a busy key must not write a row

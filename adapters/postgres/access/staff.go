@@ -56,15 +56,7 @@ func (s Staff) MemberByEmail(ctx context.Context, email string) (staff.Member, e
 }
 
 func (s Staff) member(ctx context.Context, sql string, args ...any) (staff.Member, error) {
-	rows, err := s.Pool.Query(ctx, sql, args...)
-	if err != nil {
-		return staff.Member{}, pg.Translate(err)
-	}
-	m, err := pgx.CollectExactlyOneRow(rows, scanMember)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return m, staff.ErrNotFound
-	}
-	return m, pg.Translate(err)
+	return pg.One(ctx, s.Pool, scanMember, staff.ErrNotFound, sql, args...)
 }
 
 // Members lists the members by e-mail.
@@ -130,11 +122,7 @@ func (s Staff) InsertFirstAdmin(ctx context.Context, m staff.Member, e staff.Ent
 // an account. The account had been disabled or limited to shops while other admins could manage
 // staff.
 func restoreAdmin(ctx context.Context, tx pgx.Tx, m staff.Member, e staff.Entry) (bool, error) {
-	rows, err := tx.Query(ctx, `select `+memberColumns+` from staff where lower(email) = lower($1)`, m.Email)
-	if err != nil {
-		return false, err
-	}
-	old, err := pgx.CollectExactlyOneRow(rows, scanMember)
+	old, err := pgx.CollectExactlyOneRow(pg.Rows(ctx, tx, `select `+memberColumns+` from staff where lower(email) = lower($1)`, m.Email), scanMember)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, nil
 	}

@@ -2,7 +2,6 @@ package access
 
 import (
 	"context"
-	"errors"
 
 	"github.com/jackc/pgx/v5"
 
@@ -20,15 +19,7 @@ func (s Staff) Views(ctx context.Context, member int64, list string) ([]staff.Sa
 
 // View returns [staff.ErrViewNotFound] if there is none.
 func (s Staff) View(ctx context.Context, id int64) (staff.SavedView, error) {
-	rows, err := s.Pool.Query(ctx, viewSQL+`where v.id = $1`, id)
-	if err != nil {
-		return staff.SavedView{}, pg.Translate(err)
-	}
-	v, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[staff.SavedView])
-	if errors.Is(err, pgx.ErrNoRows) {
-		return v, staff.ErrViewNotFound
-	}
-	return v, pg.Translate(err)
+	return pg.One(ctx, s.Pool, pgx.RowToStructByPos[staff.SavedView], staff.ErrViewNotFound, viewSQL+`where v.id = $1`, id)
 }
 
 // SaveView stores a view or replaces the view with that name; see [staff.ViewStore]. Concurrent

@@ -39,10 +39,7 @@ where d.template_id = $1 order by d.place`
 
 // Judge implements [door.MemberStore].
 func (s Doors) Judge(ctx context.Context, templateID int64, by user.ID) (int, error) {
-	rows, err := s.Pool.Query(ctx, judgeDoors, templateID, by, int64(by)>>chunkBits)
-	if err != nil {
-		return 0, pg.Translate(err)
-	}
+	rows := pg.Rows(ctx, s.Pool, judgeDoors, templateID, by, int64(by)>>chunkBits)
 	// The first door that certainly lets the user in, and the rules of doors before it.
 	certain, place := 0, 0
 	var cases strings.Builder
@@ -51,7 +48,7 @@ func (s Doors) Judge(ctx context.Context, templateID int64, by user.ID) (int, er
 	var frozen, late, code bool
 	var rule *segment.Rule
 	var members, list []byte
-	_, err = pgx.ForEachRow(rows, []any{&who, &frozen, &rule, &members, &list, &late, &code}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&who, &frozen, &rule, &members, &list, &late, &code}, func() error {
 		place++
 		if certain > 0 {
 			return nil

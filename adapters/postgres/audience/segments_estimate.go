@@ -146,11 +146,8 @@ func (s Segments) countWithin(ctx context.Context, r segment.Rule, within time.D
 
 func count(ctx context.Context, q pg.Querier, r segment.Rule) (segment.Estimate, error) {
 	f := compile(r)
-	rows, err := q.Query(ctx, `select count(*) filter (where `+f.text+`), count(*) from users u`, f.args...)
-	if err != nil {
-		return segment.Estimate{}, pg.Translate(err)
-	}
-	e, err := pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (e segment.Estimate, err error) { return e, row.Scan(&e.Members, &e.Users) })
+	var e segment.Estimate
+	err := q.QueryRow(ctx, `select count(*) filter (where `+f.text+`), count(*) from users u`, f.args...).Scan(&e.Members, &e.Users)
 	e.Exact, e.Looked = err == nil, e.Users
 	return e, pg.Translate(err)
 }

@@ -42,15 +42,7 @@ func (s Recipes) Recipes(ctx context.Context, shop int64) ([]recipe.Recipe, erro
 
 // Recipe returns one recipe, or [recipe.ErrNotFound].
 func (s Recipes) Recipe(ctx context.Context, id int64) (recipe.Recipe, error) {
-	rows, err := s.Pool.Query(ctx, `select `+recipeColumns+` from recipes r join shops s on s.number = r.shop_number where r.id = $1`, id)
-	if err != nil {
-		return recipe.Recipe{}, pg.Translate(err)
-	}
-	r, err := pgx.CollectExactlyOneRow(rows, scanRecipe)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return r, recipe.ErrNotFound
-	}
-	return r, pg.Translate(err)
+	return pg.One(ctx, s.Pool, scanRecipe, recipe.ErrNotFound, `select `+recipeColumns+` from recipes r join shops s on s.number = r.shop_number where r.id = $1`, id)
 }
 
 // Save stores settings; see [recipe.Store].

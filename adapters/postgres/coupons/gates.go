@@ -58,15 +58,7 @@ func (s Gates) Plan(ctx context.Context, templateID int64) (gate.Plan, error) {
 }
 
 func readPlan(ctx context.Context, q pg.Querier, templateID int64) (gate.Plan, error) {
-	rows, err := q.Query(ctx, planSQL, templateID)
-	if err != nil {
-		return gate.Plan{}, err
-	}
-	plan, err := pgx.CollectExactlyOneRow(rows, scanPlan)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return plan, template.ErrNotFound
-	}
-	return plan, err
+	return pg.One(ctx, q, scanPlan, template.ErrNotFound, planSQL, templateID)
 }
 
 func scanPlan(row pgx.CollectableRow) (gate.Plan, error) {
@@ -271,11 +263,7 @@ func repeatable(rows []keyed) []gate.IdempotencyRecord {
 // readPage reads up to [gatePage] rows of a template after the sort key after. It returns the
 // sort key after which the next page begins, or 0 if this page is the last.
 func readPage[T any](ctx context.Context, q pg.Querier, sql string, templateID, after int64, scan pgx.RowToFunc[T], place func(T) int64) ([]T, int64, error) {
-	rows, err := q.Query(ctx, sql, templateID, after, gatePage)
-	if err != nil {
-		return nil, 0, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, scan)
+	list, err := pgx.CollectRows(pg.Rows(ctx, q, sql, templateID, after, gatePage), scan)
 	if err != nil || len(list) < gatePage {
 		return list, 0, pg.Translate(err)
 	}

@@ -2,7 +2,6 @@ package coupons
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -56,15 +55,7 @@ func scanLedger(row pgx.CollectableRow) (l claim.Ledger, err error) {
 
 // Ledger recounts the template's stock, or returns [template.ErrNotFound].
 func (s Ledgers) Ledger(ctx context.Context, templateID int64) (claim.Ledger, error) {
-	rows, err := s.Pool.Query(ctx, ledgerSQL+`where t.id = $1`, templateID)
-	if err != nil {
-		return claim.Ledger{}, pg.Translate(err)
-	}
-	l, err := pgx.CollectExactlyOneRow(rows, scanLedger)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return l, template.ErrNotFound
-	}
-	return l, pg.Translate(err)
+	return pg.One(ctx, s.Pool, scanLedger, template.ErrNotFound, ledgerSQL+`where t.id = $1`, templateID)
 }
 
 // sellingSQL returns at most $2 templates, the newest first, that sold coupons

@@ -66,14 +66,11 @@ func (s Notices) FreshCoupons(ctx context.Context, limit int) (list []coupon.Fre
 	}
 	// A coupon that was used at once may be refunded, and then its expiry matters
 	// to the user again.
-	rows, err := s.Pool.Query(ctx, `
+	rows := pg.Rows(ctx, s.Pool, `
 		select c.id, c.template_id, c.user_id, c.issued_at, c.expires_at, t.notify_days, `+holdOutSQL+`,
 			case when coalesce(u.timezone, '') <> '' then u.timezone else s.timezone end, coalesce(u.quiet_from, 0), coalesce(u.quiet_to, 0)
 		from coupons c join templates t on t.id = c.template_id join shops s on s.number = t.shop_number left join users u on u.id = c.user_id
 		where c.id > $1 and c.id <= $2 and t.notify_days <> 0 and c.state in ('unused', 'locked', 'used') order by c.id limit $3`, from, to, limit)
-	if err != nil {
-		return nil, 0, 0, pg.Translate(err)
-	}
 	list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (f coupon.Fresh, err error) {
 		return f, row.Scan(&f.ID, &f.TemplateID, &f.UserID, &f.IssuedAt, &f.ExpiresAt, &f.Days, &f.HoldOut, &f.Timezone, &f.Quiet.From, &f.Quiet.To)
 	})

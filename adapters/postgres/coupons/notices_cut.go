@@ -44,11 +44,7 @@ order by n.due_at limit $1 for update of n skip locked`
 // [coupon.NoticeStore].
 func (s Notices) CutNotices(ctx context.Context, limit int) (batches []coupon.CutBatch, n int, err error) {
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, takeSQL, limit)
-		if err != nil {
-			return err
-		}
-		due, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (d dueNotice, err error) {
+		due, err := pgx.CollectRows(pg.Rows(ctx, tx, takeSQL, limit), func(row pgx.CollectableRow) (d dueNotice, err error) {
 			return d, row.Scan(&d.UserID, &d.TemplateID, &d.Day, &d.Days, &d.DueAt, &d.ExpiresAt, &d.Live, &d.Late, &d.Over, &d.HoldOut)
 		})
 		if err != nil || len(due) == 0 {

@@ -41,15 +41,7 @@ func rulesOf(names []string) []review.Rule {
 
 // Review returns one group; see [review.Store].
 func (s Reviews) Review(ctx context.Context, id int64) (r review.Review, err error) {
-	rows, err := s.Pool.Query(ctx, `select `+reviewColumns+reviewFrom+`where r.id = $1`, id)
-	if err != nil {
-		return r, pg.Translate(err)
-	}
-	r, err = pgx.CollectExactlyOneRow(rows, scanReview)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return r, review.ErrNotFound
-	}
-	return r, pg.Translate(err)
+	return pg.One(ctx, s.Pool, scanReview, review.ErrNotFound, `select `+reviewColumns+reviewFrom+`where r.id = $1`, id)
 }
 
 // Reviews lists groups; see [review.Store]. Groups of one drop are listed whole, the largest first.

@@ -224,14 +224,11 @@ func (u *turn) decide(ctx context.Context, conn *pgx.Conn, limit int) error {
 
 // end skips the next users of a drop that is over. The stock that was kept is released.
 func (u *turn) end(ctx context.Context, conn *pgx.Conn, limit int) error {
-	rows, err := conn.Query(ctx, `(select user_id, state = 'offered' from waiters where template_id = $1 and state = 'waiting' limit $2)
+	rows := pg.Rows(ctx, conn, `(select user_id, state = 'offered' from waiters where template_id = $1 and state = 'waiting' limit $2)
 		union all (select user_id, true from waiters where template_id = $1 and state = 'offered' limit $2) limit $2`, u.template.ID, limit)
-	if err != nil {
-		return err
-	}
 	var who user.ID
 	var offered bool
-	_, err = pgx.ForEachRow(rows, []any{&who, &offered}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&who, &offered}, func() error {
 		u.skip(who, waitlist.ReasonOver)
 		if offered {
 			u.offered--

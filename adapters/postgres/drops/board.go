@@ -166,7 +166,7 @@ func fillResults(ctx context.Context, tx pgx.Tx, templateID int64, board *remind
 // Growth returns the booking curve, thinned to at most points values. Once its rows are past
 // their retention, it is the curve that was kept.
 func (s Boards) Growth(ctx context.Context, templateID int64, points int) ([]reminder.Growth, error) {
-	rows, err := s.Pool.Query(ctx, `
+	rows := pg.Rows(ctx, s.Pool, `
 		with kept as materialized (
 			select to_timestamp((p ->> 0)::bigint) as minute, (p ->> 1)::bigint as booked
 			from drop_archives a, jsonb_array_elements(a.growth) p where a.template_id = $1
@@ -177,9 +177,6 @@ func (s Boards) Growth(ctx context.Context, templateID int64, points int) ([]rem
 		)
 		select minute, booked from (select minute, booked, row_number() over (order by minute desc) as back, count(*) over () as n from whole) g
 		where back % greatest(1, (n + $2 - 1) / $2) = 1 or n <= $2 order by minute`, templateID, max(2, points))
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
 	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[reminder.Growth])
 	if len(list) == 1 { // a curve needs a beginning
 		list = append([]reminder.Growth{{At: list[0].At.Add(-time.Minute)}}, list...)

@@ -35,15 +35,7 @@ func scanDraw(row pgx.CollectableRow) (d draw.Draw, err error) { return d, row.S
 
 // Draw is part of [draw.Store].
 func (s Draws) Draw(ctx context.Context, templateID int64) (draw.Draw, error) {
-	rows, err := s.Pool.Query(ctx, `select `+drawColumns+drawFrom+`where d.template_id = $1`, templateID)
-	if err != nil {
-		return draw.Draw{}, pg.Translate(err)
-	}
-	d, err := pgx.CollectExactlyOneRow(rows, scanDraw)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return d, draw.ErrNoDraw
-	}
-	return d, pg.Translate(err)
+	return pg.One(ctx, s.Pool, scanDraw, draw.ErrNoDraw, `select `+drawColumns+drawFrom+`where d.template_id = $1`, templateID)
 }
 
 // Chunk is part of [draw.Store].

@@ -14,15 +14,7 @@ import (
 
 // locked locks the draw, after all entries that are being stored. It returns [draw.ErrNoDraw].
 func (s Draws) locked(ctx context.Context, tx pgx.Tx, templateID int64) (draw.Draw, error) {
-	rows, err := tx.Query(ctx, `select `+drawColumns+drawFrom+`where d.template_id = $1 for update of d`, templateID)
-	if err != nil {
-		return draw.Draw{}, err
-	}
-	d, err := pgx.CollectExactlyOneRow(rows, scanDraw)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return d, draw.ErrNoDraw
-	}
-	return d, err
+	return pg.One(ctx, tx, scanDraw, draw.ErrNoDraw, `select `+drawColumns+drawFrom+`where d.template_id = $1 for update of d`, templateID)
 }
 
 // Figures is part of [draw.DeskStore].

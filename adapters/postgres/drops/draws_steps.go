@@ -20,10 +20,7 @@ func (s Draws) taken(ctx context.Context, tx pgx.Tx, templateID int64, state dra
 	if _, err := tx.Exec(ctx, `set local idle_in_transaction_session_timeout = 0`); err != nil {
 		return d, false, err
 	}
-	rows, err := tx.Query(ctx, `select `+drawColumns+drawFrom+`where d.template_id = $1 and d.state = $2 for update of d skip locked`, templateID, state)
-	if err != nil {
-		return d, false, err
-	}
+	rows := pg.Rows(ctx, tx, `select `+drawColumns+drawFrom+`where d.template_id = $1 and d.state = $2 for update of d skip locked`, templateID, state)
 	d, err = pgx.CollectExactlyOneRow(rows, scanDraw)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return d, false, nil

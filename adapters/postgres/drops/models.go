@@ -41,16 +41,8 @@ func (s Models) Models(ctx context.Context, shops []int64) ([]template.Model, er
 
 // Model returns one model. deleted selects between deleted and existing models.
 func (s Models) Model(ctx context.Context, id int64, deleted bool) (template.Model, error) {
-	rows, err := s.Pool.Query(ctx, modelSQL+`where m.id = $1 and (m.deleted_at is not null) = $2
+	return pg.One(ctx, s.Pool, scanModel, template.ErrModelNotFound, modelSQL+`where m.id = $1 and (m.deleted_at is not null) = $2
 		and (m.deleted_at is null or m.deleted_at > clock_timestamp() - $3::interval)`, id, deleted, staff.DraftsKept)
-	if err != nil {
-		return template.Model{}, pg.Translate(err)
-	}
-	m, err := pgx.CollectExactlyOneRow(rows, scanModel)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return m, template.ErrModelNotFound
-	}
-	return m, pg.Translate(err)
 }
 
 // change runs f while no other change to the models of the shop is running.

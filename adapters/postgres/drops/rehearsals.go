@@ -110,11 +110,8 @@ func (s Rehearsals) Take(ctx context.Context, token string, lease time.Duration)
 		where state = 'running' and lease_until < clock_timestamp()`); err != nil {
 		return r, false, pg.Translate(err)
 	}
-	rows, err := s.Pool.Query(ctx, `update rehearsals set state = 'running', token = $1, lease_until = clock_timestamp() + $2
+	rows := pg.Rows(ctx, s.Pool, `update rehearsals set state = 'running', token = $1, lease_until = clock_timestamp() + $2
 		where id = (select id from rehearsals where state = 'asked' order by id limit 1 for update skip locked) returning `+rehearsalColumns, token, lease)
-	if err != nil {
-		return r, false, pg.Translate(err)
-	}
 	r, err = pgx.CollectExactlyOneRow(rows, scanRehearsal)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return r, false, nil

@@ -231,10 +231,7 @@ func scanReservation(row pgx.CollectableRow) (reminder.Reservation, error) {
 
 // Reservation returns the user's reservation, or [reminder.ErrNotReserved].
 func (r *Reservations) Reservation(ctx context.Context, templateID int64, by user.ID) (reminder.Reservation, error) {
-	rows, err := r.Pool.Query(ctx, `select `+reservationColumns+` from reservations where template_id = $1 and user_id = $2`, templateID, by)
-	if err != nil {
-		return reminder.Reservation{}, pg.Translate(err)
-	}
+	rows := pg.Rows(ctx, r.Pool, `select `+reservationColumns+` from reservations where template_id = $1 and user_id = $2`, templateID, by)
 	found, err := pgx.CollectExactlyOneRow(rows, scanReservation)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return found, reminder.ErrNotReserved.Because("nothing is reserved for this template; list the reservations to see what is")

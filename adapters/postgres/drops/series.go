@@ -45,15 +45,7 @@ func scanSeries(row pgx.CollectableRow) (s series.Series, err error) {
 
 // Series returns one series, or [series.ErrNotFound].
 func (s Series) Series(ctx context.Context, id int64) (series.Series, error) {
-	rows, err := s.Pool.Query(ctx, seriesSQL+`where r.id = $1`, id)
-	if err != nil {
-		return series.Series{}, pg.Translate(err)
-	}
-	found, err := pgx.CollectExactlyOneRow(rows, scanSeries)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return found, series.ErrNotFound
-	}
-	return found, pg.Translate(err)
+	return pg.One(ctx, s.Pool, scanSeries, series.ErrNotFound, seriesSQL+`where r.id = $1`, id)
 }
 
 // List returns the series of the shops, those that have not ended first, by name.

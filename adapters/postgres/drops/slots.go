@@ -167,11 +167,8 @@ func (s Slots) finishSome(ctx context.Context) (finished int, err error) {
 		if err != nil || len(ids) == 0 {
 			return err
 		}
-		rows, err := tx.Query(ctx, `update slots s set state = 'finished', finished_at = clock_timestamp()
+		rows := pg.Rows(ctx, tx, `update slots s set state = 'finished', finished_at = clock_timestamp()
 			where s.id = any($2)`+settled+` returning `+pg.SlotColumns, instants, ids)
-		if err != nil {
-			return err
-		}
 		done, err := pgx.CollectRows(rows, pg.ScanSlot)
 		if err != nil || len(done) == 0 {
 			return err

@@ -53,15 +53,7 @@ func (s Messages) History(ctx context.Context, p message.Place, k message.Key, l
 
 // Version returns [message.ErrNotFound] if there is none.
 func (s Messages) Version(ctx context.Context, id int64) (message.Version, error) {
-	rows, err := s.Pool.Query(ctx, `select `+versionColumns+` from message_versions v where v.id = $1`, id)
-	if err != nil {
-		return message.Version{}, pg.Translate(err)
-	}
-	v, err := pgx.CollectExactlyOneRow(rows, scanVersion)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return v, message.ErrNotFound
-	}
-	return v, pg.Translate(err)
+	return pg.One(ctx, s.Pool, scanVersion, message.ErrNotFound, `select `+versionColumns+` from message_versions v where v.id = $1`, id)
 }
 
 // Save adds versions; see [message.Store]. Saves run one after the other. That keeps the order of

@@ -40,11 +40,8 @@ select m.id, m.event_id, m.attempts, v.type, v.payload from mine m join hook_eve
 func (s Hooks) Lease(ctx context.Context, endpointID int64, limit int, lasting time.Duration) (l hook.Lease, err error) {
 	l.Token = uuid.NewString()
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, leaseHooksSQL, pgx.StrictNamedArgs{"endpoint": endpointID, "most": limit, "lasting": lasting, "token": l.Token,
+		rows := pg.Rows(ctx, tx, leaseHooksSQL, pgx.StrictNamedArgs{"endpoint": endpointID, "most": limit, "lasting": lasting, "token": l.Token,
 			"tolerated": hook.Tolerated})
-		if err != nil {
-			return err
-		}
 		var d hook.Due
 		var payload string
 		if _, err := pgx.ForEachRow(rows, []any{&d.ID, &d.EventID, &d.Attempts, &d.Type, &payload}, func() error {

@@ -95,10 +95,7 @@ func TalliesIn(ctx context.Context, db *DB, q Querier, kind delivery.Kind, owner
 
 // readTallies also returns the number of batches whose sets were decoded.
 func readTallies(ctx context.Context, q Querier, kind delivery.Kind, owners []int64) (kept []delivery.FeedbackSum, decoded int, err error) {
-	rows, err := q.Query(ctx, talliesSQL, kind, owners)
-	if err != nil {
-		return nil, 0, Translate(err)
-	}
+	rows := Rows(ctx, q, talliesSQL, kind, owners)
 	var list []delivery.FeedbackSum
 	var s delivery.FeedbackSum
 	var sets [5][]byte

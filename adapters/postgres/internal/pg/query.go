@@ -2,6 +2,7 @@ package pg
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"strings"
 
@@ -34,6 +35,16 @@ func Rows(ctx context.Context, q Reader, sql string, args ...any) pgx.Rows {
 func Collect[T any](ctx context.Context, q Reader, read pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
 	list, err := pgx.CollectRows(Rows(ctx, q, sql, args...), read)
 	return list, Translate(err)
+}
+
+// One runs a statement and returns its only row. It returns missing if there is no row. The error of
+// the statement is translated (see [Translate]).
+func One[T any](ctx context.Context, q Reader, read pgx.RowToFunc[T], missing error, sql string, args ...any) (T, error) {
+	row, err := pgx.CollectExactlyOneRow(Rows(ctx, q, sql, args...), read)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return row, missing
+	}
+	return row, Translate(err)
 }
 
 // LockIDs returns the ids that a statement selects for update.
