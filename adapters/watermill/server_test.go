@@ -6,6 +6,7 @@ import (
 
 	"dropbell/adapters/localstack"
 
+	"dropbell/musttest"
 	goredis "github.com/redis/go-redis/v9"
 )
 
@@ -23,25 +24,19 @@ func startRedis(t *testing.T) *redisServer {
 
 func (s *redisServer) kill(t *testing.T) {
 	t.Helper()
-	if err := s.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, s.Kill())
 }
 
 // restart starts the killed server again on its port, with nothing in it.
 func (s *redisServer) restart(t *testing.T) {
 	t.Helper()
-	if err := s.Restart(t.Context(), true); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, s.Restart(t.Context(), true))
 }
 
 func (s *redisServer) client(t *testing.T) *goredis.Client {
 	t.Helper()
 	options, err := goredis.ParseURL(s.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	return goredis.NewClient(options)
 }
 
