@@ -21,7 +21,7 @@ const (
 	FreezeBefore = time.Minute
 )
 
-// Who says which users come through a door.
+// Who is the rule that selects the users of a door.
 type Who string
 
 // The groups of users.

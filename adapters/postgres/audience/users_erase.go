@@ -158,7 +158,7 @@ var ofUser = []string{
 	from gone g join templates t on t.id = g.template_id where t.opens_at > now() having count(*) > 0`,
 	`delete from former_reservations where user_id = $1`,
 	`delete from series_reservations where user_id = $1`,
-	// Entries count as left. The sealed list names nobody and stays.
+	// Entries count as left. The sealed list has no user ids and stays.
 	`with gone as (delete from draw_entries where user_id = $1 returning template_id, state), less as (
 		update draws d set won = d.won - (g.state = 'won')::int, struck = d.struck - (g.state = 'struck')::int, lapsed = d.lapsed - (g.state = 'lapsed')::int from gone g where d.template_id = g.template_id and g.state <> 'entered')
 	insert into draw_counts as c (template_id, shard, departed) select template_id, 0, 1 from gone

@@ -102,7 +102,7 @@ func (s Reviews) signed(ctx context.Context, templateID int64) (claims []review.
 }
 
 // RunDue reviews one drop that waits for it. It reports false if there is none. A review replaces the
-// groups that nobody has decided; a coupon that is in another group stays there.
+// undecided groups; a coupon that is in another group stays there.
 func (s Reviews) RunDue(ctx context.Context) (bool, error) {
 	var id int64
 	err := s.Pool.QueryRow(ctx, `select id from (`+runsDueSQL+`) d limit 1`).Scan(&id)
