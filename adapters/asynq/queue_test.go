@@ -11,8 +11,8 @@ import (
 
 	"dropbell/domain/fault"
 	"dropbell/domain/task"
-
 	"dropbell/musttest"
+
 	queue "github.com/hibiken/asynq"
 )
 

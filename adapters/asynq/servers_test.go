@@ -12,8 +12,8 @@ import (
 
 	"dropbell/domain/fault"
 	"dropbell/domain/task"
-
 	"dropbell/musttest"
+
 	queue "github.com/hibiken/asynq"
 )
 

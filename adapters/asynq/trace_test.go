@@ -10,8 +10,8 @@ import (
 
 	"dropbell/domain/fault"
 	"dropbell/domain/task"
-
 	"dropbell/musttest"
+
 	"go.opentelemetry.io/otel/propagation"
 )
 

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"dropbell/domain/task"
-
 	"dropbell/musttest"
+
 	goredis "github.com/redis/go-redis/v9"
 )
 

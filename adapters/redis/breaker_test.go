@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"dropbell/domain/delivery"
-
 	"dropbell/musttest"
+
 	goredis "github.com/redis/go-redis/v9"
 )
 

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"dropbell/domain/fault"
-
 	"dropbell/musttest"
+
 	"github.com/ThreeDotsLabs/watermill-redisstream/pkg/redisstream"
 	"github.com/ThreeDotsLabs/watermill/message"
 	goredis "github.com/redis/go-redis/v9"

@@ -2,11 +2,10 @@ package watermill
 
 import (
 	"testing"
-	"time"
 
 	"dropbell/adapters/localstack"
-
 	"dropbell/musttest"
+
 	goredis "github.com/redis/go-redis/v9"
 )
 
@@ -40,14 +39,4 @@ func (s *redisServer) client(t *testing.T) *goredis.Client {
 	return goredis.NewClient(options)
 }
 
-// eventually polls until done holds, for at most twenty seconds.
-func eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	for !done() {
-		if time.Now().After(deadline) {
-			t.Fatalf("still not so after 20s: %s", what)
-		}
-		<-time.After(5 * time.Millisecond)
-	}
-}
+var eventually = localstack.Eventually

@@ -86,14 +86,7 @@ func patient(env map[string]string) func(string) string {
 	return func(name string) string { return cmp.Or(env[name], defaults[name]) }
 }
 
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for began, patience := time.Now(), localstack.Patience(t); !ok(); <-time.After(50 * time.Millisecond) {
-		if time.Since(began) > patience {
-			t.Fatalf("not within %s: %s", patience, what)
-		}
-	}
-}
+var eventually = localstack.Eventually
 
 // call sends one request and returns its status and the answer's fields.
 func (n node) call(method, path string, header map[string]string, body string) (int, map[string]any, error) {

@@ -6,35 +6,20 @@ package qualify
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"log/slog"
-	"net"
 	"net/http"
-	"os"
-	"os/signal"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
-	"github.com/go-chi/chi/v5"
-	"github.com/prometheus/client_golang/prometheus"
-
-	"dropbell/adapters/config"
 	"dropbell/adapters/postgres"
-	accessdb "dropbell/adapters/postgres/access"
-	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/cart"
 	"dropbell/domain/user"
 	"dropbell/lab/bench/load"
 	"dropbell/lab/bench/scenario"
+	"dropbell/lab/bench/serve"
 	"dropbell/lab/bench/stack"
-	"dropbell/web/api"
 	"dropbell/web/api/coupons"
-	"dropbell/web/api/pipeline"
-	"dropbell/web/middleware"
 )
 
 const (
@@ -56,7 +41,7 @@ func Scenario(f scenario.Flags) scenario.Run {
 	})
 	return func(ctx context.Context) error {
 		if *serving {
-			return serve()
+			return answer()
 		}
 		return measure(ctx)
 	}
@@ -154,34 +139,9 @@ func (answering) Owned(context.Context, user.ID, []int64, int) ([]cart.Owned, ti
 	return nil, time.Now(), nil
 }
 
-// serve parses and answers the requests without reading coupons, behind the same middleware as the web
-// program. It prints its address and runs until it is interrupted.
-func serve() error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	config.CollectRarely(ctx, os.Getenv, config.RoomForRequests) // as web does
-	db, err := postgres.Open(ctx, os.Getenv("DATABASE_URL"), postgres.Options{MaxConns: 4, AppName: "bench", Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	router := chi.NewRouter()
-	log := slog.New(slog.NewJSONHandler(io.Discard, nil))
-	router.Use(middleware.All(middleware.Options{Log: log, Metrics: middleware.NewMetrics(prometheus.NewRegistry())}, new(atomic.Bool))...)
-	router.Mount("/api/v1", api.New(api.Deps{
-		Deps: pipeline.Deps{Keys: accessdb.NewStaff(db), Idempotency: workdb.NewIdempotency(db), Log: slog.New(slog.DiscardHandler),
-			Now: func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }},
-		Coupons: coupons.Deps{Carts: &cart.Service{Store: answering{}}},
-	}))
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	srv := middleware.Server(router, log)
-	go func() { <-ctx.Done(); _ = srv.Close() }()
-	fmt.Println(listener.Addr())
-	if err := srv.Serve(middleware.Connections(listener)); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+// answer parses and answers the requests without reading coupons.
+func answer() error {
+	return serve.Coupons("qualify", func(context.Context, *postgres.DB) coupons.Deps {
+		return coupons.Deps{Carts: &cart.Service{Store: answering{}}}
+	})
 }
