@@ -12,6 +12,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/delivery/provider"
 	"dropbell/domain/user"
+	"dropbell/musttest"
 )
 
 // TestProvidersOfStaffStayOutside: no kind of provider that staff configure connects to an
@@ -19,9 +20,7 @@ import (
 // PROVIDERS_PRIVATE permits this. A listener counts the connections.
 func TestProvidersOfStaffStayOutside(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(func() { _ = listener.Close() })
 	var connections atomic.Int64
 	go func() {
@@ -35,13 +34,9 @@ func TestProvidersOfStaffStayOutside(t *testing.T) {
 		}
 	}()
 	apple, err := pushtest.NewAPNs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	google, err := pushtest.NewFCM()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(apple.Close)
 	t.Cleanup(google.Close)
 	_, port, _ := net.SplitHostPort(listener.Addr().String())

@@ -7,15 +7,15 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"dropbell/musttest"
 )
 
 // TestDefectsNameTheirTests reads the table of defects in proof.md and looks
 // for each test that it names in the test files of the project.
 func TestDefectsNameTheirTests(t *testing.T) {
 	raw, err := os.ReadFile("proof.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	_, table, ok := strings.Cut(string(raw), "\n## Defects found so far\n")
 	if !ok {
 		t.Fatal("proof.md has no table of defects")
@@ -70,8 +70,6 @@ func testNames(t *testing.T) map[string]bool {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	return names
 }

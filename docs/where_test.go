@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"dropbell/musttest"
 )
 
 // TestWhereIsWhat holds the table of subjects in development.md to the tree:
@@ -13,9 +15,7 @@ import (
 // subject's rows, pages or handlers is named.
 func TestWhereIsWhat(t *testing.T) {
 	text, err := os.ReadFile("development.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	_, section, found := strings.Cut(string(text), "## Where is what")
 	section, _, ended := strings.Cut(section, "\n## ")
 	if !found || !ended {
@@ -46,9 +46,7 @@ func TestWhereIsWhat(t *testing.T) {
 	}
 	for _, floor := range []string{"../adapters/postgres", "../web/api", "../web/console", "../views/pages"} {
 		entries, err := os.ReadDir(floor)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		for _, e := range entries {
 			switch path := filepath.Join(floor, e.Name()); {
 			case !e.IsDir(), known[path], e.Name() == "internal", strings.HasSuffix(e.Name(), "test"), e.Name() == "shell", e.Name() == "parts", e.Name() == "testdata":

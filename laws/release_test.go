@@ -8,24 +8,22 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"dropbell/musttest"
 )
 
 // TestChangelogFragments: each fragment names its group and is one entry of a list,
 // so that .ci/changelog can gather the fragments.
 func TestChangelogFragments(t *testing.T) {
 	files, err := filepath.Glob("changelog.d/*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	name := regexp.MustCompile(`^[a-z0-9-]+\.(added|changed|fixed|security|upgrading)\.md$`)
 	for _, file := range files {
 		if path.Base(filepath.ToSlash(file)) == "README.md" {
 			continue
 		}
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		if !name.MatchString(filepath.Base(file)) || !strings.HasPrefix(string(text), "- ") || !strings.HasSuffix(string(text), ".\n") {
 			t.Errorf("%s is no fragment as changelog.d/README.md describes", file)
 		}
@@ -44,18 +42,12 @@ func TestReleaseScripts(t *testing.T) {
 	write := func(name, text string) {
 		t.Helper()
 		file := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, os.MkdirAll(filepath.Dir(file), 0o700))
+		musttest.OK(t, os.WriteFile(file, []byte(text), 0o600))
 	}
 	for _, script := range []string{".ci/changelog", ".ci/release-check", ".ci/release-notes"} {
 		text, err := os.ReadFile(script)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		write(script, string(text))
 	}
 	run := func(ok bool, script string, args ...string) string {
@@ -81,9 +73,7 @@ func TestReleaseScripts(t *testing.T) {
 		t.Errorf("the notes are %q, want %q", got, want)
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "CHANGELOG.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	if !regexp.MustCompile(`(?s)^# Changelog\n\nAll of them\.\n\n## 1\.3\.0 \(\d{4}-\d\d-\d\d\)\n` + regexp.QuoteMeta(want) +
 		`## 1\.2\.0 \(2027-01-02\)\n\nolder\n$`).Match(text) {
 		t.Errorf("the changelog is\n%s", text)

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"dropbell/musttest"
 )
 
 // source is one Go file of the project that is not a test.
@@ -47,9 +49,7 @@ func TestMain(m *testing.M) {
 // walk calls visit with every file of the project, in order.
 func walk(t *testing.T, visit func(name string, raw []byte)) {
 	t.Helper()
-	if err := eachFile(func(name string, raw []byte) error { visit(name, raw); return nil }); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, eachFile(func(name string, raw []byte) error { visit(name, raw); return nil }))
 }
 
 // eachFile calls visit with every file of the project, in order, until it returns an
@@ -116,18 +116,14 @@ func parseOnce(name string, raw []byte) (*token.FileSet, *ast.File, error) {
 func parse(t *testing.T, name string, raw []byte) (*token.FileSet, *ast.File) {
 	t.Helper()
 	fset, file, err := parseOnce(name, raw)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	return fset, file
 }
 
 func sources(t *testing.T) []source {
 	t.Helper()
 	list, err := parsed()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	if len(list) < 50 {
 		t.Fatalf("only %d files found; is this the root of the repository?", len(list))
 	}

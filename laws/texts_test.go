@@ -105,10 +105,10 @@ var advice = regexp.MustCompile(`[;:] `)
 // see, refusals that devices and providers get, and refusals that are advice
 // themselves.
 var unadvised = map[string]bool{
-	"not_startable": true, "audience_gone": true, "range_too_large": true, "no_work": true, "lease_lost": true, "not_firable": true, "job_kind_unknown": true,
+	"not_startable": true, "audience_gone": true, "range_too_large": true, "no_work": true, "lease_lost": true, "not_firable": true,
 	"no_job": true, "job_lease_lost": true, "consents_taken": true, "unwritable": true, "coupon_raced": true, "sheet_bad_row": true,
 	"callback_unreadable": true, "callback_source_unknown": true, "body_too_large": true, "pass_token_invalid": true, "pass_not_found": true, "pass_devices_exceeded": true,
-	"second_factor_missing": true, "confirm_it_is_you": true, "passkeys_unavailable": true, "unauthenticated": true, "unsupported_media_type": true,
+	"second_factor_missing": true, "passkeys_unavailable": true, "unauthenticated": true, "unsupported_media_type": true,
 	"precondition_required": true, "method_not_allowed": true, "malformed_json": true, "invalid_request": true, "malformed": true, "cross_origin": true, "": true,
 	"rate_limited": true, // the time to wait is added to the text
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"dropbell/domain/task"
+	"dropbell/musttest"
 )
 
 const monitorPath = "/monitor/queues"
@@ -17,9 +18,7 @@ const monitorPath = "/monitor/queues"
 func newMonitor(t *testing.T, s *redisServer) (readOnly, writable *httptest.Server) {
 	t.Helper()
 	m, err := NewMonitor(s.URL, monitorPath)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	readOnly, writable = httptest.NewServer(m.Handler(false)), httptest.NewServer(m.Handler(true))
 	t.Cleanup(func() {
 		readOnly.Close()
@@ -34,18 +33,12 @@ func newMonitor(t *testing.T, s *redisServer) (readOnly, writable *httptest.Serv
 func ask(t *testing.T, method, url string) (*http.Response, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	return response, string(body)
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"dropbell/domain/fault"
 	"dropbell/domain/task"
+	"dropbell/musttest"
 
 	queue "github.com/hibiken/asynq"
 )
@@ -18,9 +19,7 @@ import (
 func newQueue(t *testing.T, s *redisServer) *Queue {
 	t.Helper()
 	q, err := NewQueue(s.URL, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(func() { q.Close() })
 	return q
 }
@@ -34,17 +33,13 @@ func timerAt(key int, at time.Time) task.Task {
 
 func enqueue(t *testing.T, q *Queue, tasks ...task.Task) {
 	t.Helper()
-	if err := q.Enqueue(t.Context(), tasks...); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, q.Enqueue(t.Context(), tasks...))
 }
 
 func depthOf(t *testing.T, q *Queue, name string) Depth {
 	t.Helper()
 	depths, err := q.Depth(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	i := slices.IndexFunc(depths, func(d Depth) bool { return d.Queue == name })
 	if i < 0 {
 		t.Fatalf("no queue %s in %+v", name, depths)
@@ -64,9 +59,7 @@ func TestEnqueueingATaskTwiceQueuesItOnce(t *testing.T) {
 		t.Errorf("timers %+v", d)
 	}
 	info, err := q.inspector.GetTaskInfo(now.Queue, now.ID())
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	if info.MaxRetry != 5 || info.Timeout != 10*time.Minute || info.Retention != 0 || string(info.Payload) != `{"batch_id":"1","channel":"sms"}` {
 		t.Errorf("stored %+v with payload %s", info, info.Payload)
 	}
@@ -79,9 +72,7 @@ func TestTimersAreNeverEarly(t *testing.T) {
 		timer := timerAt(i, base.Add(offset))
 		enqueue(t, q, timer)
 		info, err := q.inspector.GetTaskInfo(timer.Queue, timer.ID())
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		want := base
 		if offset > 0 {
 			want = base.Add(time.Second)
@@ -115,9 +106,7 @@ func TestRemove(t *testing.T) {
 	timer, pending := timerAt(1, time.Now().Add(time.Hour)), task.Run(2, "sms", 0, time.Time{})
 	never := task.Run(3, "email", 0, time.Time{})
 	enqueue(t, q, timer, pending)
-	if err := q.Remove(t.Context(), timer, pending, never); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, q.Remove(t.Context(), timer, pending, never))
 	if d := depthOf(t, q, task.TimerQueue); d.Scheduled != 0 {
 		t.Errorf("the timer is still there: %+v", d)
 	}
@@ -133,9 +122,7 @@ func TestARemovedTaskCanBeQueuedAgain(t *testing.T) {
 	q := newQueue(t, startRedis(t))
 	first, moved := time.Now().Add(time.Hour), time.Now().Add(2*time.Hour)
 	enqueue(t, q, timerAt(1, first))
-	if err := q.Remove(t.Context(), timerAt(1, first)); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, q.Remove(t.Context(), timerAt(1, first)))
 	enqueue(t, q, timerAt(1, moved))
 	info, err := q.inspector.GetTaskInfo(task.TimerQueue, timerAt(1, moved).ID())
 	if err != nil || info.NextProcessAt.Before(moved) {
@@ -150,16 +137,12 @@ func TestAfterRedisWasEmptied(t *testing.T) {
 	enqueue(t, q, timer)
 	client := s.client(t)
 	defer client.Close()
-	if err := client.FlushAll(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, client.FlushAll(t.Context()).Err())
 	enqueue(t, q, timer)
 	if _, err := q.inspector.GetQueueInfo(task.TimerQueue); err == nil {
 		t.Fatal("the library announced the queue again by itself: Register is not needed any more")
 	}
-	if err := q.Register(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, q.Register(t.Context()))
 	names, err := q.inspector.Queues()
 	slices.Sort(names)
 	if want := slices.Sorted(slices.Values(QueueNames())); err != nil || !slices.Equal(names, want) {
@@ -169,12 +152,8 @@ func TestAfterRedisWasEmptied(t *testing.T) {
 		t.Errorf("timers %+v", d)
 	}
 	// Forgetting the registry must not make Remove believe there is nothing.
-	if err := client.Del(t.Context(), registryKey).Err(); err != nil {
-		t.Fatal(err)
-	}
-	if err := q.Remove(t.Context(), timer); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, client.Del(t.Context(), registryKey).Err())
+	musttest.OK(t, q.Remove(t.Context(), timer))
 	if d := depthOf(t, q, task.TimerQueue); d.Scheduled != 0 {
 		t.Errorf("the timer survived its removal: %+v", d)
 	}
@@ -234,9 +213,7 @@ func TestCheckRedisWarnsOfEviction(t *testing.T) {
 	}
 	client := s.client(t)
 	defer client.Close()
-	if err := client.ConfigSet(t.Context(), "maxmemory-policy", "allkeys-lru").Err(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, client.ConfigSet(t.Context(), "maxmemory-policy", "allkeys-lru").Err())
 	if warning, err := q.CheckRedis(t.Context()); err != nil || !strings.Contains(warning, "allkeys-lru") {
 		t.Errorf("evicting Redis: %q, %v", warning, err)
 	}
@@ -250,9 +227,7 @@ func TestPruneArchiveDeletesOnlyTheOld(t *testing.T) {
 	for i := range 450 {
 		dead := task.Run(int64(i), "sms", 0, time.Time{})
 		enqueue(t, q, dead)
-		if err := q.inspector.ArchiveTask(dead.Queue, dead.ID()); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, q.inspector.ArchiveTask(dead.Queue, dead.ID()))
 	}
 	if n, err := q.PruneArchive(t.Context(), -time.Hour); err != nil || n != 450 {
 		t.Fatalf("pruned %d, %v", n, err)

@@ -12,6 +12,7 @@ import (
 
 	"dropbell/domain/fault"
 	"dropbell/domain/task"
+	"dropbell/musttest"
 
 	queue "github.com/hibiken/asynq"
 )
@@ -24,15 +25,11 @@ func start(t *testing.T, config ServersConfig, handlers map[string]Handler) *Ser
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
 	s, err := NewServers(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	for name, h := range handlers {
 		s.Handle(name, h)
 	}
-	if err := s.Start(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, s.Start())
 	t.Cleanup(s.Shutdown)
 	return s
 }
@@ -50,9 +47,7 @@ func infoOf(t *testing.T, q *Queue, one task.Task) *queue.TaskInfo {
 	if absent(err) {
 		return nil
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	return info
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"dropbell/domain/fault"
 	"dropbell/domain/task"
+	"dropbell/musttest"
 
 	"go.opentelemetry.io/otel/propagation"
 )
@@ -23,13 +24,9 @@ func TestTasksCarryTheTraceOfTheirCause(t *testing.T) {
 	traced := propagation.TraceContext{}.Extract(t.Context(), propagation.MapCarrier{"traceparent": parent})
 	unsampled := propagation.TraceContext{}.Extract(t.Context(), propagation.MapCarrier{"traceparent": parent[:len(parent)-1] + "0"})
 	for key, ctx := range map[int64]context.Context{1: traced, 2: unsampled, 3: t.Context()} {
-		if err := q.Enqueue(ctx, task.Run(key, "app", 0, time.Time{})); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, q.Enqueue(ctx, task.Run(key, "app", 0, time.Time{})))
 	}
-	if err := q.Enqueue(traced, task.Run(4, "app", 0, time.Now().Add(time.Second))); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, q.Enqueue(traced, task.Run(4, "app", 0, time.Now().Add(time.Second))))
 	type insideKey struct{}
 	var mu sync.Mutex
 	told, ended := map[string]map[string]string{}, map[string]error{}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dropbell/domain/task"
+	"dropbell/musttest"
 
 	goredis "github.com/redis/go-redis/v9"
 )
@@ -68,12 +69,8 @@ func TestAPausedQueueKeepsItsTasks(t *testing.T) {
 	client := s.client(t)
 	defer client.Close()
 	eventually(t, "the servers are blocked", func() bool { return infoNumber(t, client, "clients", "blocked_clients:") == 2 })
-	if err := q.Register(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := q.inspector.PauseQueue(one.Queue); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, q.Register(t.Context()))
+	musttest.OK(t, q.inspector.PauseQueue(one.Queue))
 	enqueue(t, q, one)
 	looks := infoNumber(t, client, "commandstats", "cmdstat_blmove:calls=")
 	eventually(t, "the servers have looked some times", func() bool {
@@ -82,8 +79,6 @@ func TestAPausedQueueKeepsItsTasks(t *testing.T) {
 	if ran.Load() != 0 {
 		t.Error("a task of a paused queue ran")
 	}
-	if err := q.inspector.UnpauseQueue(one.Queue); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, q.inspector.UnpauseQueue(one.Queue))
 	eventually(t, "the task runs", func() bool { return ran.Load() == 1 })
 }

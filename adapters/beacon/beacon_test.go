@@ -10,6 +10,7 @@ import (
 
 	"dropbell/adapters/beacon"
 	"dropbell/domain/draw"
+	"dropbell/musttest"
 )
 
 // Round 1000 of quicknet, as drand published it.
@@ -29,9 +30,7 @@ func TestRoundOfQuicknet(t *testing.T) {
 	}
 	raw, _ := hex.DecodeString(signature1000)
 	var point bls12381.G1
-	if err := point.SetBytes(raw); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, point.SetBytes(raw))
 	for _, evidence := range []string{"", "zz", hex.EncodeToString(point.Bytes()), signature1000[2:], signature1000 + "00"} {
 		if _, err := drand.Randomness(beacon.Judge{}, 1000, evidence); err == nil {
 			t.Errorf("%q is a signature", evidence)
@@ -41,13 +40,9 @@ func TestRoundOfQuicknet(t *testing.T) {
 
 func TestLocalBeacon(t *testing.T) {
 	local, err := beacon.NewLocal(bytes.Repeat([]byte("local"), 8))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	source, err := draw.ParseSource("local " + local.Public())
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	evidence := hex.EncodeToString(local.Sign(5))
 	if _, err := source.Randomness(beacon.Judge{}, 5, evidence); err != nil {
 		t.Error(err)

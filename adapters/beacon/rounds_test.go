@@ -10,6 +10,7 @@ import (
 
 	"dropbell/adapters/beacon"
 	"dropbell/domain/draw"
+	"dropbell/musttest"
 )
 
 // relay is a relay of drand that answers requests with answer.
@@ -81,14 +82,10 @@ func TestRoundsOfRelays(t *testing.T) {
 // The local beacon gives rounds of its own key alone.
 func TestRoundsOfTheLocalBeacon(t *testing.T) {
 	local, err := beacon.NewLocal([]byte(strings.Repeat("local", 8)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	source := draw.Source{Kind: draw.Local, Detail: local.Public()}
 	evidence, err := (beacon.Rounds{Local: local}).Round(t.Context(), source, 5)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	if _, err := source.Randomness(beacon.Judge{}, 5, evidence); err != nil {
 		t.Error(err)
 	}

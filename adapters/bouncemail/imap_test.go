@@ -15,6 +15,7 @@ import (
 	"dropbell/adapters/bouncemail"
 	"dropbell/domain/delivery/feedback"
 	"dropbell/domain/user"
+	"dropbell/musttest"
 )
 
 // A session of the server under test. It refuses to make folders without the prefix.
@@ -50,17 +51,13 @@ func mailbox(t *testing.T, caps imap.CapSet) (*imapmemserver.User, *bouncemail.M
 func mailboxBelow(t *testing.T, caps imap.CapSet, prefix string) (*imapmemserver.User, *bouncemail.Mailbox) {
 	t.Helper()
 	memory, owner := imapmemserver.New(), imapmemserver.NewUser("bounces", "a p@ssword")
-	if err := owner.Create("INBOX", nil); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, owner.Create("INBOX", nil))
 	memory.AddUser(owner)
 	server := imapserver.New(&imapserver.Options{InsecureAuth: true, Caps: caps, NewSession: func(*imapserver.Conn) (imapserver.Session, *imapserver.GreetingData, error) {
 		return session{memory.NewSession().(imapserver.SessionIMAP4rev2), prefix}, nil, nil
 	}})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(listener) }()
 	t.Cleanup(func() {
@@ -69,9 +66,7 @@ func mailboxBelow(t *testing.T, caps imap.CapSet, prefix string) (*imapmemserver
 		<-done
 	})
 	cfg, err := bouncemail.ParseURL("imap://bounces:a%20p%40ssword@" + listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	return owner, bouncemail.NewMailbox(cfg)
 }
 
@@ -154,9 +149,7 @@ func TestTheMailboxIsEmptied(t *testing.T) {
 			}
 			c.Mailbox = box
 			clear(fates)
-			if err := c.Run(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			musttest.OK(t, c.Run(t.Context()))
 			if s.taken != 4 || len(s.known) != 2 || s.known[mine].Address != "ada@recipient.example" || !s.known[mine].At.Equal(arrived) {
 				t.Errorf("taken %d, known %+v", s.taken, s.known)
 			}

@@ -10,6 +10,7 @@ import (
 
 	"dropbell/adapters/config"
 	"dropbell/domain/delivery"
+	"dropbell/musttest"
 )
 
 func env(pairs ...string) func(string) string {
@@ -28,9 +29,7 @@ func least(more ...string) func(string) string {
 
 func TestDefaults(t *testing.T) {
 	got, err := config.Load(least())
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	want := config.Config{DatabaseURL: "postgres://u:p@db:5432/dropbell", RedisURL: "redis://cache:6379/0", HTTPAddr: "127.0.0.1:8080",
 		PoolMode:       "session",
 		ReplicaMaxLag:  10 * time.Second,
@@ -70,13 +69,9 @@ func TestEveryVariableIsRead(t *testing.T) {
 		"PASS_TYPE_ID", pass.TypeID, "PASS_TEAM_ID", pass.TeamID, "PASS_CERTIFICATE", base64.StdEncoding.EncodeToString(pass.Certificate), "PASS_KEY", string(pass.Key),
 		"PASS_WWDR", string(pass.WWDR), "PASS_PUSH_URL", "http://127.0.0.1:8", "GOOGLE_WALLET_ACCOUNT", googleAccount, "GOOGLE_WALLET_ISSUER", "3388000000012345678",
 		"GOOGLE_WALLET_URL", "http://127.0.0.1:7", "PASS_SECRET", "0123456789abcdef0123456789abcdef", "SITEVERIFY_URL", "http://127.0.0.1:6", "SITEVERIFY_SECRET", "shh"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	prices, err := delivery.ParseSMSPrices("86=0.045 CNY")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	want := config.Config{DatabaseURL: "postgres://u:p@db:5432/dropbell", Cells: []config.Cell{{Name: "main", URL: "postgres://u:p@db:5432/dropbell"}}, RedisURL: "redis://cache:6379/0", HTTPAddr: ":80",
 		PoolMode: "transaction", SessionURL: "postgres://u:p@primary:5432/dropbell", MoveURL: "postgres://u:p@other:5432/dropbell", ReplicaURL: "postgres://u:p@standby:5432/dropbell", ReplicaMaxLag: 2 * time.Second,
 		WorkerHTTPAddr: ":81", PublicURL: "https://drops.example", ShopOrigins: []string{"https://shop.example", "http://localhost:3000"}, TrustedProxies: []string{"10.0.0.0/8", "192.168.0.7/32"}, LogLevel: "debug",

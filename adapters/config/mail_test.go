@@ -11,27 +11,22 @@ import (
 	"testing"
 
 	"dropbell/adapters/config"
+	"dropbell/musttest"
 )
 
 // dkimKey returns a key as openssl genpkey -algorithm ed25519 prints it.
 func dkimKey(t *testing.T) string {
 	t.Helper()
 	_, key, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
 }
 
 func TestMistakesOfMail(t *testing.T) {
 	short, err := rsa.GenerateKey(rand.Reader, 1024)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	weak := string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(short)}))
 	for name, values := range map[string][]string{
 		"BOUNCE_ADDRESS":    {"bounces", "Bounces <b@mail.example>", "bounces+x@mail.example", "a-name-of-nineteen-@mail.example", "b@mail example"},

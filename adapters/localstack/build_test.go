@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 	"slices"
 	"testing"
+
+	"dropbell/musttest"
 )
 
 func TestProgramsAreCompiledAsTheTestIs(t *testing.T) {
@@ -23,14 +25,10 @@ func TestAProgramIsLinkedOnceForATestRun(t *testing.T) {
 	t.Setenv(TestProgramsVariable, folder)
 	const program = "dropbell/adapters/localstack/testdata/program"
 	for _, name := range []string{"first", "second", "second", filepath.Join("in", "folders", "third")} {
-		if err := BuildProgram(t.Context(), filepath.Join(mine, name), program); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, BuildProgram(t.Context(), filepath.Join(mine, name), program))
 	}
 	first, err := os.Stat(filepath.Join(mine, "first"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	if second, err := os.Stat(filepath.Join(mine, "second")); err != nil || !os.SameFile(first, second) {
 		t.Errorf("built twice (%v)", err)
 	}

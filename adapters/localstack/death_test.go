@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"dropbell/adapters/localstack/child"
+	"dropbell/musttest"
 )
 
 // These variables start the helper process of the two tests below. The helper starts servers and
@@ -53,24 +54,16 @@ func helper() int {
 func startHelper(t *testing.T, dir string, who *account) (cmd *exec.Cmd, fields []string) {
 	t.Helper()
 	binary, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	// Copied, because another account may not enter where it was built.
 	program := filepath.Join(openDir(t), "helper")
-	if err := run(exec.Command("cp", binary, program)); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, run(exec.Command("cp", binary, program)))
 	cmd = who.command(t.Context(), []string{helperVariable + "=1", helperDir + "=" + dir, "HOME=" + filepath.Dir(program)}, program)
 	var failed bytes.Buffer
 	cmd.Stderr = &failed
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
+	musttest.OK(t, cmd.Start())
 	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
 	buf := make([]byte, 4096)
 	n, _ := out.Read(buf) // nothing read is told below
@@ -90,9 +83,7 @@ func TestKilledParentLeavesNoServer(t *testing.T) {
 			if !child.Alive(postgres) || !child.Alive(redis) {
 				t.Fatal("the helper's servers do not run")
 			}
-			if err := cmd.Process.Signal(syscall.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
+			musttest.OK(t, cmd.Process.Signal(syscall.SIGKILL))
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
 			if err := child.Gone(ctx, postgres, redis); err != nil {
@@ -129,17 +120,13 @@ func waitRemoved(t *testing.T, dir string) {
 func TestWithoutRoot(t *testing.T) {
 	dir := openDir(t)
 	who, err := serverAccount(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	if who == nil {
 		p := startPostgres(t, Options{Dir: dir}) // this process is not root itself
 		query[int32](t, p.URL(), "select 1")
 		return
 	}
-	if err := os.Chown(dir, who.uid, who.gid); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, os.Chown(dir, who.uid, who.gid))
 	_, fields := startHelper(t, dir, who)
 	if got := query[string](t, fields[4], "select current_user::text"); got != "dropbell" {
 		t.Errorf("user %q", got)

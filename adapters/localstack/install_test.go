@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"dropbell/musttest"
 )
 
 // TestInstallWithoutAHeadlessShell: if apt knows no package with a headless browser, all other
@@ -15,12 +17,8 @@ func TestInstallWithoutAHeadlessShell(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"env", "sh", "cat", "true", "chmod"} {
 		path, err := exec.LookPath(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Symlink(path, filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
+		musttest.OK(t, os.Symlink(path, filepath.Join(dir, name)))
 	}
 	calls := filepath.Join(dir, "calls")
 	for name, script := range map[string]string{
@@ -32,9 +30,7 @@ case "$*" in
 *install*chromium*) echo > ` + dir + `/chromium; chmod +x ` + dir + `/chromium ;;
 esac`,
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755))
 	}
 	t.Setenv("PATH", dir)
 	if p, err := lookChromium(); err == nil {
@@ -58,9 +54,7 @@ esac`,
 		t.Errorf("tests get %s, %v, by %s", path, err, after)
 	}
 	shell := filepath.Join(dir, "chromium-headless-shell")
-	if err := os.Rename(filepath.Join(dir, "chromium"), shell); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, os.Rename(filepath.Join(dir, "chromium"), shell))
 	if path, err := FindHeadless(t.Context(), io.Discard); err != nil || path != shell {
 		t.Errorf("tests get %s, %v", path, err)
 	}

@@ -16,14 +16,13 @@ import (
 
 	"dropbell/adapters/localstack/child"
 	"dropbell/migrations"
+	"dropbell/musttest"
 )
 
 func startPostgres(t *testing.T, o Options) *Postgres {
 	t.Helper()
 	p, err := StartPostgres(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(func() {
 		if err := p.Stop(context.Background()); err != nil {
 			t.Errorf("stop: %v", err)
@@ -37,14 +36,10 @@ func query[T any](t *testing.T, url, sql string) T {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	c, err := pgx.Connect(ctx, url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer c.Close(ctx)
 	rows, err := c.Query(ctx, sql)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	v, err := pgx.CollectOneRow(rows, pgx.RowTo[T])
 	if err != nil {
 		t.Fatalf("%s: %v", sql, err)
@@ -57,12 +52,8 @@ func query[T any](t *testing.T, url, sql string) T {
 func openDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "localstack-test-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
+	musttest.OK(t, os.Chmod(dir, 0o755))
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return dir
 }
@@ -82,34 +73,26 @@ func TestPostgresKeepsDataOverStopKillAndRestart(t *testing.T) {
 	o := Options{Dir: openDir(t), Durable: true}
 	p := startPostgres(t, o)
 	query[int64](t, p.URL(), "with made as (select 1) select count(*) from made")
-	if err := execute(t.Context(), p.URL(), "create table kept as select 41 as n"); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, execute(t.Context(), p.URL(), "create table kept as select 41 as n"))
 	if got := query[string](t, p.URL(), "show fsync") + query[string](t, p.URL(), "show synchronous_commit"); got != "onon" {
 		t.Errorf("durable server has fsync, synchronous_commit = %s", got)
 	}
 	port := p.Port()
 	pids := append(child.Children(p.process.PID()), p.process.PID())
-	if err := p.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, p.Kill())
 	for _, pid := range pids {
 		if child.Alive(pid) {
 			t.Errorf("process %d survived Kill", pid)
 		}
 	}
-	if err := p.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, p.Restart(t.Context()))
 	if p.Port() != port {
 		t.Errorf("came back on port %d instead of %d", p.Port(), port)
 	}
 	if n := query[int32](t, p.URL(), "update kept set n = n + 1 returning n"); n != 42 {
 		t.Errorf("after Kill and Restart n = %d", n)
 	}
-	if err := p.Stop(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, p.Stop(t.Context()))
 	again := startPostgres(t, o)
 	if n := query[int32](t, again.URL(), "select n from kept"); n != 42 {
 		t.Errorf("after Stop and a new start n = %d", n)
@@ -132,14 +115,10 @@ func TestPostgresPauseAnswersNothingUntilResume(t *testing.T) {
 func TestTemporaryServersLeaveNothing(t *testing.T) {
 	p := startPostgres(t, Options{})
 	r, err := StartRedis(t.Context(), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	dirs := []string{filepath.Dir(p.home.data), filepath.Dir(r.home.data)}
 	for _, stop := range []func(context.Context) error{p.Stop, r.Stop} {
-		if err := stop(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, stop(t.Context()))
 	}
 	for _, dir := range dirs {
 		if _, err := os.Stat(dir); !os.IsNotExist(err) {
@@ -150,16 +129,12 @@ func TestTemporaryServersLeaveNothing(t *testing.T) {
 
 func TestTakenPortIsAvoidedAndSaid(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer l.Close()
 	taken := l.Addr().(*net.TCPAddr).Port
 	var said bytes.Buffer
 	r, err := StartRedis(t.Context(), Options{Port: taken, Log: &said})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer r.Stop(context.Background())
 	if r.Port() == taken {
 		t.Fatal("it claims to use a port that is taken")
@@ -173,9 +148,7 @@ func TestTakenPortIsAvoidedAndSaid(t *testing.T) {
 func TestDataInUseIsRefused(t *testing.T) {
 	o := Options{Dir: openDir(t)}
 	r, err := StartRedis(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer r.Stop(context.Background())
 	if second, err := StartRedis(t.Context(), o); err == nil {
 		second.Stop(context.Background())
@@ -188,31 +161,21 @@ func TestDataInUseIsRefused(t *testing.T) {
 func TestRedisRestartKeptAndEmpty(t *testing.T) {
 	for _, durable := range []bool{false, true} {
 		r, err := StartRedis(t.Context(), Options{Durable: durable, Dir: openDir(t)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		defer r.Stop(context.Background())
 		client := redis.NewClient(&redis.Options{Addr: r.addr()})
 		defer client.Close()
 		ctx := t.Context()
-		if err := client.Set(ctx, "k", "v", 0).Err(); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, client.Set(ctx, "k", "v", 0).Err())
 		if policy := client.ConfigGet(ctx, "maxmemory-policy").Val()["maxmemory-policy"]; policy != "noeviction" {
 			t.Errorf("maxmemory-policy = %q", policy)
 		}
-		if err := r.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		if err := r.Restart(ctx, false); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, r.Kill())
+		musttest.OK(t, r.Restart(ctx, false))
 		if v, err := client.Get(ctx, "k").Result(); v != "v" {
 			t.Errorf("durable=%v: after Kill and Restart k = %q (%v)", durable, v, err)
 		}
-		if err := r.Restart(ctx, true); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, r.Restart(ctx, true))
 		if n := client.DBSize(ctx).Val(); n != 0 {
 			t.Errorf("durable=%v: after Restart empty there are %d keys", durable, n)
 		}
@@ -222,17 +185,13 @@ func TestRedisRestartKeptAndEmpty(t *testing.T) {
 func TestDatabasesAreMigratedAndApart(t *testing.T) {
 	first, second := Database(t), Database(t)
 	newest, err := migrations.Released.Newest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	for _, url := range []string{first, second} {
 		if v, err := migrations.Released.Version(t.Context(), url); err != nil || v != newest {
 			t.Errorf("version %d (%v), expected %d", v, err, newest)
 		}
 	}
-	if err := execute(t.Context(), first, "create table only_here ()"); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, execute(t.Context(), first, "create table only_here ()"))
 	if n := query[int64](t, second, "select count(*) from pg_tables where tablename = 'only_here'"); n != 0 {
 		t.Error("one test's table shows in another test's database")
 	}
@@ -244,9 +203,7 @@ func TestDatabaseIsDroppedAfterItsTest(t *testing.T) {
 		url = Database(t)
 		// A connection left open must not keep the database.
 		c, err := pgx.Connect(t.Context(), url)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		t.Cleanup(func() { c.Close(context.Background()) })
 	})
 	_, err := pgx.Connect(t.Context(), url)

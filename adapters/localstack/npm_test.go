@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"dropbell/musttest"
 )
 
 // TestNPMPackagesAreInstalledOnce: a second call and a parallel call use the packages that the
@@ -15,16 +17,12 @@ func TestNPMPackagesAreInstalledOnce(t *testing.T) {
 	cache := t.TempDir()
 	npm := "#!/bin/sh\necho run >>" + filepath.Join(cache, "runs") + "\nmkdir node_modules\n"
 	for name, text := range map[string]string{"npm": npm, "node": "#!/bin/sh\n"} {
-		if err := os.WriteFile(filepath.Join(bin, name), []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, os.WriteFile(filepath.Join(bin, name), []byte(text), 0o755))
 	}
 	t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	dir := t.TempDir()
 	for _, name := range npmFiles {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(t.Name()), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(t.Name()), 0o644))
 	}
 	install := func() (string, error) {
 		return npmPackagesIn(t.Context(), said, machine{npm: true, platform: "test"}, dir, cache)

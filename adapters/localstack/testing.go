@@ -44,6 +44,17 @@ func Patience(tb testing.TB) time.Duration {
 	return 10 * time.Minute
 }
 
+// Eventually polls until done holds. It ends the test after [Patience].
+func Eventually(tb testing.TB, what string, done func() bool) {
+	tb.Helper()
+	patience := Patience(tb)
+	for began := time.Now(); !done(); <-time.After(5 * time.Millisecond) {
+		if time.Since(began) > patience {
+			tb.Fatalf("not within %s: %s", patience, what)
+		}
+	}
+}
+
 // Database returns the URL of a new database with all migrations, for this test only, and drops
 // the database after the test. The server is named by [TestServerVariable]; without the variable
 // a server is started for this test process.

@@ -6,6 +6,7 @@ import (
 
 	"dropbell/adapters/lookup"
 	"dropbell/domain/message"
+	"dropbell/musttest"
 )
 
 type versions map[message.Place][]message.Version
@@ -27,14 +28,10 @@ func TestBooksOfEqualVersionsCompileOnce(t *testing.T) {
 		{Shop: 10, Template: 1}: {shops}, {Shop: 10, Template: 2}: {shops}, {Shop: 10, Template: 3}: {shops, text(2, 10, 3, "Its own")},
 	}
 	books, err := lookup.NewBooks(places)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	compiled := func(shop, drop int64) *message.Compiled {
 		b, err := books.Book(t.Context(), message.Place{Shop: shop, Template: drop}, 9)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		return b.Compiled(message.Reminder, message.Email, "en")
 	}
 	if compiled(10, 1) != compiled(10, 2) || compiled(20, 7) != compiled(30, 8) {
@@ -58,16 +55,12 @@ func TestTextsOfManyShopsCompileOnce(t *testing.T) {
 		}
 	}
 	books, err := lookup.NewBooks(places)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	compiled := map[*message.Compiled]bool{}
 	for hour := range int64(2) {
 		for shop := range int64(shops) {
 			b, err := books.Book(t.Context(), message.Place{Shop: shop + 1, Template: hour*shops + shop + 1}, shops)
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.OK(t, err)
 			compiled[b.Compiled(message.Reminder, message.Email, "en")] = true
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"dropbell/adapters/lookup"
 	"dropbell/domain/redeemcode"
+	"dropbell/musttest"
 )
 
 // ledger is where batches really are, and counts how often it is asked.
@@ -60,9 +61,7 @@ func TestBatchOfIsExact(t *testing.T) {
 			next += redeemcode.Serial(count)
 		}
 		codes, err := lookup.NewCodes(source)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		for _, s := range rapid.SliceOfN(rapid.Int64Range(-1, int64(next)+1), 1, 60).Draw(t, "serials") {
 			want, wantErr := source.BatchOf(context.Background(), redeemcode.Serial(s))
 			got, err := codes.BatchOf(context.Background(), redeemcode.Serial(s))
@@ -76,9 +75,7 @@ func TestBatchOfIsExact(t *testing.T) {
 func TestBatchesAreAskedForOnce(t *testing.T) {
 	source := &ledger{batches: []redeemcode.Batch{{ID: 1, First: 1, Count: 1000, State: redeemcode.Ready}}}
 	codes, err := lookup.NewCodes(source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	for s := redeemcode.Serial(1); s <= 1000; s++ {
 		if b, err := codes.BatchOf(t.Context(), s); err != nil || b.State != redeemcode.Ready {
 			t.Fatal(b, err)
@@ -102,9 +99,7 @@ func TestBatchesAreNeverStale(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // the second is of the bubble's clock
 		source := &ledger{batches: []redeemcode.Batch{{ID: 1, First: 1, Count: 10, State: redeemcode.Ready}}}
 		codes, err := lookup.NewCodes(source)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		defer lookup.StopCodes(codes)
 		if _, err := codes.BatchOf(t.Context(), 1); err != nil {
 			t.Fatal(err)
@@ -114,9 +109,7 @@ func TestBatchesAreNeverStale(t *testing.T) {
 		source.mu.Unlock()
 		eventually(t, time.Second, "the batch is revoked", func() bool {
 			b, err := codes.BatchOf(t.Context(), 1)
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.OK(t, err)
 			return b.State == redeemcode.Revoked
 		})
 	})

@@ -12,6 +12,7 @@ import (
 
 	"dropbell/adapters/lookup"
 	"dropbell/domain/template"
+	"dropbell/musttest"
 )
 
 // source counts its calls. Ids up to newest exist, except gaps.
@@ -96,9 +97,7 @@ func (w *watch) advance(d time.Duration) { w.at.Add(int64(d)) }
 func cacheOf(t *testing.T, s *source, now func() time.Time) *lookup.Templates {
 	t.Helper()
 	c, err := lookup.New(s, now)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	return c
 }
 
@@ -364,9 +363,7 @@ func TestMadeHereIsFoundAtOnce(t *testing.T) {
 	s := newSource(1)
 	now := time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC)
 	templates, err := lookup.New(s, func() time.Time { return now })
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	if _, err := templates.Template(t.Context(), 2); !errors.Is(err, template.ErrNotFound) {
 		t.Fatalf("%v before it was made", err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"dropbell/adapters/mailfeedback"
 	"dropbell/domain/delivery/feedback"
+	"dropbell/musttest"
 )
 
 // sendGrid returns a source and a function that signs as SendGrid does.
@@ -26,24 +27,16 @@ func sendGrid(t *testing.T) (*mailfeedback.SendGrid, func(body string) http.Head
 func sendGridAt(t *testing.T, now *time.Time) (*mailfeedback.SendGrid, func(body string) http.Header) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	der, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	s, err := mailfeedback.NewSendGrid(base64.StdEncoding.EncodeToString(der), refs, func() time.Time { return *now })
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	return s, func(body string) http.Header {
 		const at = "1790000000"
 		sum := sha256.Sum256([]byte(at + body))
 		signature, err := ecdsa.SignASN1(rand.Reader, key, sum[:])
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		h := http.Header{}
 		h.Set("X-Twilio-Email-Event-Webhook-Signature", base64.StdEncoding.EncodeToString(signature))
 		h.Set("X-Twilio-Email-Event-Webhook-Timestamp", at)
@@ -55,9 +48,7 @@ func TestSendGrid(t *testing.T) {
 	s, sign := sendGrid(t)
 	body := recorded(t, "sendgrid.json", refs.Text(mine))
 	call, err := s.Read(sign(body), nil, []byte(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	want := []feedback.Status{feedback.Delivered, feedback.Bounced, feedback.SoftBounced, feedback.Bounced, feedback.SoftBounced, feedback.Complained}
 	if len(call.Reports) != len(want) {
 		t.Fatalf("%+v", call.Reports)

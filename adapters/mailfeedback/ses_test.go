@@ -21,6 +21,7 @@ import (
 
 	"dropbell/adapters/mailfeedback"
 	"dropbell/domain/delivery/feedback"
+	"dropbell/musttest"
 )
 
 const (
@@ -52,9 +53,7 @@ func newSNS(t *testing.T) *sns {
 	s := &sns{key: snsKey()}
 	about := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
 	der, err := x509.CreateCertificate(rand.Reader, about, about, &s.key.PublicKey, s.key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	s.pem = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	return s
 }
@@ -108,9 +107,7 @@ func (s *sns) signed(t *testing.T, message string, change map[string]any) map[st
 	}
 	sum.Write([]byte(text.String()))
 	signature, err := rsa.SignPKCS1v15(rand.Reader, s.key, hash, sum.Sum(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	m["Signature"] = base64.StdEncoding.EncodeToString(signature)
 	return m
 }
@@ -118,9 +115,7 @@ func (s *sns) signed(t *testing.T, message string, change map[string]any) map[st
 func text(t *testing.T, m map[string]any) string {
 	t.Helper()
 	raw, err := json.Marshal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	return string(raw)
 }
 

@@ -11,6 +11,7 @@ import (
 	"dropbell/adapters/oidc"
 	"dropbell/adapters/oidctest"
 	"dropbell/domain/staff"
+	"dropbell/musttest"
 )
 
 var _ staff.IdentityProvider = (*oidc.Provider)(nil)
@@ -45,9 +46,7 @@ func start(t *testing.T) (*oidc.Provider, *oidctest.Provider, *watch) {
 func through(t *testing.T, p *oidc.Provider, there *oidctest.Provider, spoil func(*staff.Attempt)) (staff.Identity, error) {
 	t.Helper()
 	a, to, err := p.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	back := there.Agree(to)
 	if got := back.Scheme + "://" + back.Host + back.Path; got != "https://drops.example/signin/oidc/callback" {
 		t.Errorf("the provider sends back to %s", got)
@@ -113,9 +112,7 @@ func TestEveryAttemptIsItsOwn(t *testing.T) {
 	seen := map[string]bool{}
 	for range 20 {
 		a, _, err := p.Begin(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		for _, s := range []string{a.State, a.Nonce, a.Verifier} {
 			if len(s) < 26 || seen[s] {
 				t.Fatalf("%q is short or stands twice", s)
@@ -169,9 +166,7 @@ func TestSignatureByAnotherKey(t *testing.T) {
 func TestCodeServesOnce(t *testing.T) {
 	p, there, _ := start(t)
 	a, to, err := p.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	code := there.Agree(to).Query().Get("code")
 	if _, err := p.Finish(t.Context(), a, code); err != nil {
 		t.Fatal(err)

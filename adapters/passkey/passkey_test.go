@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"dropbell/domain/staff"
+	"dropbell/musttest"
 )
 
 func here() staff.Party { return staff.Party{ID: "drops.example", Origin: "https://drops.example"} }
@@ -15,9 +16,7 @@ func here() staff.Party { return staff.Party{ID: "drops.example", Origin: "https
 // test covers a real answer.
 func TestEnrolAsks(t *testing.T) {
 	c, err := Passkeys{}.Enrol(here(), staff.Owner{Member: staff.Member{ID: 7, Email: "ada@example.com", Name: "Ada"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	var o struct {
 		Challenge string
 		RP        struct{ ID string }
@@ -34,9 +33,7 @@ func TestEnrolAsks(t *testing.T) {
 func TestAnswersThatProveNothing(t *testing.T) {
 	who := staff.Owner{Member: staff.Member{ID: 7, Email: "ada@example.com"}}
 	c, err := Passkeys{}.Enrol(here(), who)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	for name, a := range map[string]staff.PasskeyAnswer{
 		"nothing asked":  {Party: here(), Answer: []byte(`{}`)},
 		"no site":        {State: c.State, Answer: []byte(`{}`)},

@@ -15,6 +15,7 @@ import (
 	"dropbell/domain/reminder"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
+	"dropbell/musttest"
 )
 
 // stores are the stores of the rush on one cell, and the cell's drop.
@@ -71,13 +72,9 @@ func TestLostCellHoldsUpNoOther(t *testing.T) {
 		"killed": servers[1].Kill,
 	} {
 		for _, c := range cells {
-			if err := within(10*time.Second, c.drop); err != nil {
-				t.Fatal(err)
-			}
+			musttest.OK(t, within(10*time.Second, c.drop))
 		}
-		if err := lose(); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, lose())
 		waiting, stop := context.WithCancel(t.Context())
 		lost := make(chan error, 50)
 		for i := range user.ID(cap(lost)) {
@@ -94,9 +91,7 @@ func TestLostCellHoldsUpNoOther(t *testing.T) {
 				t.Errorf("cell 1 decided while it was %s", name)
 			}
 		}
-		if err := servers[1].Restart(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, servers[1].Restart(t.Context()))
 		for deadline := time.Now().Add(time.Minute); within(10*time.Second, cells[1].drop) != nil; {
 			if time.Now().After(deadline) {
 				t.Fatalf("cell 1 does not decide again after it was %s", name)

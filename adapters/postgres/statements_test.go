@@ -11,6 +11,7 @@ import (
 	"dropbell/adapters/postgres"
 	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/domain/fault"
+	"dropbell/musttest"
 )
 
 // A statement that exceeds its time limit ends, and the error says why: here the statement waits
@@ -18,18 +19,14 @@ import (
 func TestStatementsEnd(t *testing.T) {
 	url := localstack.Database(t)
 	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer conn.Close(t.Context())
 	if _, err := conn.Exec(t.Context(), `begin; lock table shops in access exclusive mode`); err != nil {
 		t.Fatal(err)
 	}
 	for pooled, key := range map[bool]string{false: "fault.database_slow", true: "fault.database_away"} {
 		db, err := postgres.Open(t.Context(), url, postgres.Options{Statements: 200 * time.Millisecond, TransactionPool: pooled})
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		defer db.Close()
 		begun := time.Now()
 		_, err = dropsdb.NewTemplates(db).Shops(t.Context())

@@ -32,6 +32,7 @@ import (
 	"dropbell/domain/seal"
 	"dropbell/domain/staff"
 	"dropbell/migrations"
+	"dropbell/musttest"
 )
 
 // freezeVariable is the environment variable with the name of a release, such as 0.1.0.
@@ -48,9 +49,7 @@ func TestRowsForEveryTable(t *testing.T) {
 	url := localstack.Database(t)
 	conn := connected(t, url)
 	rows, err := os.ReadFile("testdata/rows.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	load(t, conn, strings.ReplaceAll(string(rows), "{set}", twoUsers))
 	for table, n := range rowCounts(t, conn) {
 		if n == 0 {
@@ -62,15 +61,11 @@ func TestRowsForEveryTable(t *testing.T) {
 		return
 	}
 	text, err := localstack.Dump(t.Context(), url, "--no-owner", "--inserts")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	// Without comments and commands of psql.
 	text = regexp.MustCompile(`(?m)^(--.*|\\.*|)\n`).ReplaceAll(text, nil)
 	file, err := os.OpenFile(filepath.Join("testdata/releases", release+".sql"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	if _, err := file.Write(text); err != nil {
 		t.Error(err)
 	}
@@ -93,9 +88,7 @@ func TestUpgradesFromReleases(t *testing.T) {
 			url := localstack.Database(t)
 			conn := connected(t, url)
 			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.OK(t, err)
 			load(t, conn, `drop schema public cascade; create schema public`)
 			load(t, conn, string(text))
 			load(t, conn, `reset all`)
@@ -134,9 +127,7 @@ func nameCellZero(t *testing.T, conn *pgx.Conn) {
 	t.Helper()
 	for _, table := range column(t, conn, `select name from cell_identities`) {
 		var used []int64
-		if err := conn.QueryRow(t.Context(), `select array(select id from `+pgx.Identifier{table}.Sanitize()+`)`).Scan(&used); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, conn.QueryRow(t.Context(), `select array(select id from `+pgx.Identifier{table}.Sanitize()+`)`).Scan(&used))
 		since, ids := drawn(t, conn, table, 2)
 		if cell.Of(ids[0], 1) != 0 || cell.Of(ids[1], 1) != 0 || ids[0] != since {
 			t.Errorf("%s: the next ids are %v, named since %d", table, ids, since)
@@ -230,9 +221,7 @@ func readAll(w *pgtest.Fixture) {
 func connected(t *testing.T, url string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
 	return conn
 }
@@ -252,9 +241,7 @@ func rowCounts(t *testing.T, conn *pgx.Conn) map[string]int64 {
 	for _, table := range column(t, conn, `select relname from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'p')
 		and not (relispartition and relname ~ '^handled_events_[0-9]+$')`) {
 		var n int64
-		if err := conn.QueryRow(t.Context(), `select count(*) from `+pgx.Identifier{table}.Sanitize()).Scan(&n); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, conn.QueryRow(t.Context(), `select count(*) from `+pgx.Identifier{table}.Sanitize()).Scan(&n))
 		counts[table] = n
 	}
 	return counts
@@ -289,12 +276,8 @@ func schemaOf(t *testing.T, conn *pgx.Conn) []string {
 func column(t *testing.T, conn *pgx.Conn, sql string) []string {
 	t.Helper()
 	rows, err := conn.Query(t.Context(), sql)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	list, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	return list
 }

@@ -14,21 +14,18 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/delivery/provider"
 	"dropbell/domain/user"
+	"dropbell/musttest"
 )
 
 // apple starts an imitation of Apple for one app, and makes a service of it.
 func apple(t *testing.T, topic string, configured bool) (*pushtest.APNs, *apns.Service) {
 	t.Helper()
 	a, err := pushtest.NewAPNs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(a.Close)
 	a.Topic = topic
 	s, err := apns.New(apns.Config{Key: a.Key, KeyID: a.KeyID, TeamID: a.TeamID, Topic: topic, URL: a.URL, Configured: configured})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return a, s
 }
@@ -38,17 +35,13 @@ func apple(t *testing.T, topic string, configured bool) (*pushtest.APNs, *apns.S
 func google(t *testing.T, project string, perMinute int) (f *pushtest.FCM, s *fcm.Service, gone map[string]bool) {
 	t.Helper()
 	f, err := pushtest.NewFCM()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(f.Close)
 	f.Account = bytes.Replace(f.Account, []byte(`"project_id":"`+f.Project), []byte(`"project_id":"`+project), 1)
 	f.Project, gone = project, map[string]bool{}
 	s, err = fcm.New(fcm.Config{Account: f.Account, URL: f.URL, PerMinute: perMinute, Configured: true,
 		OnGone: func(_ context.Context, _ user.ID, d user.Device) { gone[d.Token] = true }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return f, s, gone
 }

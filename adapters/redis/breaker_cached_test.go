@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dropbell/domain/delivery"
+	"dropbell/musttest"
 )
 
 // count reads a number of the SMS circuit as Redis has it.
@@ -16,9 +17,7 @@ func count(t *testing.T, s *CachedBreaker, field string) int {
 		return 0
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	return n
 }
 
@@ -29,13 +28,9 @@ func TestCachedBreakerCountsEveryCall(t *testing.T) {
 		t.Fatalf("admitted after %v, %s, %v", wait, state, err)
 	}
 	for range 200 {
-		if err := b.Report(t.Context(), delivery.SMS, true, ""); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, b.Report(t.Context(), delivery.SMS, true, ""))
 	}
-	if err := b.Report(t.Context(), delivery.SMS, false, "503 busy"); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, b.Report(t.Context(), delivery.SMS, false, "503 busy"))
 	if calls, failed := count(t, b, "calls"), count(t, b, "failed"); calls != 201 || failed != 1 {
 		t.Errorf("%d calls, %d failed; bad news must carry the good news along", calls, failed)
 	}
@@ -68,9 +63,7 @@ func TestCachedBreakerOpensAtOnceAndProbes(t *testing.T) {
 		if wait, _, err := b.Admit(t.Context(), delivery.SMS); wait != 0 || err != nil {
 			t.Fatalf("refused for %v, %v", wait, err)
 		}
-		if err := b.Report(t.Context(), delivery.SMS, false, "503 busy"); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, b.Report(t.Context(), delivery.SMS, false, "503 busy"))
 	}
 	if wait, state, _ := b.Admit(t.Context(), delivery.SMS); wait <= 0 || state != StateOpen {
 		t.Errorf("after five failures: wait %v, %s", wait, state)
@@ -85,9 +78,7 @@ func TestCachedBreakerOpensAtOnceAndProbes(t *testing.T) {
 			t.Fatalf("no probe: %s, %v", state, err)
 		}
 	}
-	if err := b.Report(t.Context(), delivery.SMS, true, ""); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, b.Report(t.Context(), delivery.SMS, true, ""))
 	other.wantState(StateClosed)
 }
 
@@ -103,9 +94,7 @@ func TestCachedBreakerNoticesWhatOthersOpened(t *testing.T) {
 	began := time.Now()
 	for {
 		wait, _, err := b.Admit(t.Context(), delivery.SMS)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		if wait > 0 {
 			break
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dropbell/domain/delivery"
+	"dropbell/musttest"
 )
 
 // breaker is a Breaker or a CachedBreaker.
@@ -145,9 +146,7 @@ func TestInAPauseOneCallAtATimeLooks(t *testing.T) {
 		b.throttled(time.Minute) // it was turned away
 		other.waits("until the next one", began, every)
 		looks(other)
-		if err := other.Unused(t.Context(), delivery.SMS); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, other.Unused(t.Context(), delivery.SMS))
 		if wait, state, err := b.Admit(t.Context(), delivery.SMS); wait != 0 || state != StateHeld || err != nil {
 			t.Fatalf("the call that was not made is not given to another: %v %s %v", wait, state, err)
 		}
@@ -164,9 +163,7 @@ func TestInAPauseOneCallAtATimeLooks(t *testing.T) {
 // circuit closes, and calls wait for the requested pause.
 func TestAProbeThatIsThrottledClosesTheCircuit(t *testing.T) {
 	holding(t, BreakerConfig{Failures: 1, OpenFor: 10 * time.Millisecond}, func(t *testing.T, b, other held) {
-		if err := b.Report(t.Context(), delivery.SMS, false, "503"); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, b.Report(t.Context(), delivery.SMS, false, "503"))
 		eventually(t, "a probe is admitted", func() bool { wait, _, err := b.Admit(t.Context(), delivery.SMS); return wait == 0 && err == nil })
 		began := time.Now()
 		b.throttled(200 * time.Millisecond)

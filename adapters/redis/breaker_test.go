@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dropbell/domain/delivery"
+	"dropbell/musttest"
 
 	goredis "github.com/redis/go-redis/v9"
 )
@@ -152,9 +153,7 @@ func TestAProbeThatIsGivenBackIsTakenAtOnce(t *testing.T) {
 	a, b := NewCachedBreaker(NewBreaker(open(t, s), config), aloneFor(1)), newWorker(t, open(t, s), config)
 	unused := func() {
 		t.Helper()
-		if err := a.Unused(t.Context(), delivery.SMS); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, a.Unused(t.Context(), delivery.SMS))
 	}
 	unused()
 	b.wantState(StateClosed)
@@ -191,9 +190,7 @@ func TestStatesShowEveryChannel(t *testing.T) {
 	b := NewBreaker(client, BreakerConfig{Failures: 2})
 	long := strings.Repeat("é", 150)
 	for range 2 {
-		if err := b.Report(t.Context(), delivery.Webhook, false, long); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, b.Report(t.Context(), delivery.Webhook, false, long))
 	}
 	states, err := b.States(t.Context())
 	if err != nil || len(states) != delivery.Channels {
@@ -223,9 +220,7 @@ func TestStatesEndByThemselves(t *testing.T) {
 		return err == nil && states[delivery.SMS].State == StateHalfOpen && states[delivery.SMS].Until.IsZero()
 	})
 	until := time.Now().Add(-quietFor).UnixMilli()
-	if err := client.HSet(t.Context(), breakerKey(delivery.SMS), "until", until).Err(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, client.HSet(t.Context(), breakerKey(delivery.SMS), "until", until).Err())
 	w.wantState(StateClosed)
 	if _, state := w.admit(); state != StateHalfOpen { // the next call is a probe all the same
 		t.Errorf("the next call is admitted as %s", state)
@@ -236,13 +231,9 @@ func TestAnEmptiedRedisClosesTheBreaker(t *testing.T) {
 	client := open(t, startRedis(t))
 	w := newWorker(t, client, BreakerConfig{Failures: 1})
 	w.report(false)
-	if err := client.FlushAll(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, client.FlushAll(t.Context()).Err())
 	// The script is gone as well and must come back by itself.
-	if err := client.ScriptFlush(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, client.ScriptFlush(t.Context()).Err())
 	if wait, state := w.admit(); wait != 0 || state != StateClosed {
 		t.Fatalf("%v %s", wait, state)
 	}

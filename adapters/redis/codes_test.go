@@ -7,14 +7,13 @@ import (
 
 	"dropbell/adapters/redisclient"
 	"dropbell/domain/redeemcode"
+	"dropbell/musttest"
 )
 
 func TestCodeMarks(t *testing.T) {
 	server := startRedis(t)
 	client, err := Open(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer client.Close()
 	marks := NewCodeMarks(client)
 	b := redeemcode.Batch{ID: 3, First: 1_000_001, Count: 1_000_000, CreatedAt: time.Unix(1_700_000_000, 0)}
@@ -24,9 +23,7 @@ func TestCodeMarks(t *testing.T) {
 	used := func(b redeemcode.Batch, s redeemcode.Serial) bool {
 		t.Helper()
 		yes, err := marks.Used(t.Context(), b, s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		return yes
 	}
 	for _, s := range []redeemcode.Serial{1_000_001, 1_000_417, 2_000_000} {
@@ -34,9 +31,7 @@ func TestCodeMarks(t *testing.T) {
 			t.Errorf("%d is marked from the start", s)
 		}
 		for range 2 {
-			if err := marks.Mark(t.Context(), b, s); err != nil {
-				t.Fatal(err)
-			}
+			musttest.OK(t, marks.Mark(t.Context(), b, s))
 		}
 		if !used(b, s) || s > b.First && used(b, s-1) || used(anew, s) || used(other, s+1_000_000) {
 			t.Errorf("marking %d marks others, or nothing", s)

@@ -11,6 +11,7 @@ import (
 
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/redis"
+	"dropbell/musttest"
 )
 
 // All workers together stay below a domain's limit. If a domain asks one worker for fewer mails,
@@ -19,9 +20,7 @@ import (
 func TestDomainsAreSharedByWorkers(t *testing.T) {
 	server := localstack.RedisServer(t)
 	client, err := redis.Open(server.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer client.Close()
 	now := time.Now()
 	clock := func() time.Time { return now }
@@ -77,9 +76,7 @@ func TestDomainsAreSharedByWorkers(t *testing.T) {
 // mails in between. Answers of long ago do not count.
 func TestADomainThatTakesMostMails(t *testing.T) {
 	client, err := redis.Open(localstack.RedisServer(t).URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer client.Close()
 	now := time.Now()
 	p := redis.NewDomainPacer(client, nil, func() time.Time { return now }, redis.AloneFor(1, func() time.Time { return now }))
@@ -138,9 +135,7 @@ func TestADomainThatTakesMostMails(t *testing.T) {
 // Replies to concurrent calls that ask for fewer mails begin one pause.
 func TestRefusalsAtOnceBeginOnePause(t *testing.T) {
 	client, err := redis.Open(localstack.RedisServer(t).URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer client.Close()
 	now := time.Now()
 	p := redis.NewDomainPacer(client, nil, func() time.Time { return now }, redis.AloneFor(1, func() time.Time { return now }))
@@ -187,9 +182,7 @@ func (h hangingHook) ProcessPipelineHook(goredis.ProcessPipelineHook) goredis.Pr
 // the time-out no call asks Redis for some seconds, for any domain.
 func TestARedisThatHangsHoldsUpOneCall(t *testing.T) {
 	client, err := redis.Open("redis://127.0.0.1:1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer client.Close()
 	h := hangingHook{calls: make(chan struct{}, 100), release: make(chan struct{})}
 	client.AddHook(h)

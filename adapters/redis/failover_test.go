@@ -11,6 +11,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"dropbell/adapters/localstack"
+	"dropbell/musttest"
 )
 
 // TestADeadPrimary kills one of three primaries. Writes to keys of the other two primaries never
@@ -19,9 +20,7 @@ import (
 func TestADeadPrimary(t *testing.T) {
 	masters, replicas, addresses := localstack.ReplicatedCluster(t, 3)
 	client, err := Open(addresses)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(func() { client.Close() })
 	keys := keyOfEach(t, client.(*goredis.ClusterClient), masters)
 	write := func(key string) error {
@@ -30,9 +29,7 @@ func TestADeadPrimary(t *testing.T) {
 		return client.Set(ctx, key, "x", 0).Err()
 	}
 	for _, key := range keys {
-		if err := write(key); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, write(key))
 	}
 	stop := make(chan struct{})
 	ended := make(chan error, 2)
@@ -54,9 +51,7 @@ func TestADeadPrimary(t *testing.T) {
 			}
 		}()
 	}
-	if err := masters[0].Kill(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, masters[0].Kill())
 	before := written.Load()
 	replica := goredis.NewClient(&goredis.Options{Addr: fmt.Sprint("127.0.0.1:", replicas[0].Port())})
 	t.Cleanup(func() { replica.Close() })
@@ -86,9 +81,7 @@ func keyOfEach(t *testing.T, client *goredis.ClusterClient, masters []*localstac
 		for n := 0; keys[i] == ""; n++ {
 			key := fmt.Sprint("key:", n)
 			node, err := client.MasterForKey(t.Context(), key)
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.OK(t, err)
 			if strings.HasSuffix(node.Options().Addr, fmt.Sprint(":", m.Port())) {
 				keys[i] = key
 			}

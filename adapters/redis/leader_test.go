@@ -7,15 +7,14 @@ import (
 	"time"
 
 	"dropbell/adapters/redisclient"
+	"dropbell/musttest"
 )
 
 // lead asks as a candidate that reaches Redis.
 func lead(t *testing.T, l *Leader, lasting time.Duration) bool {
 	t.Helper()
 	leads, err := l.Lead(t.Context(), lasting)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	return leads
 }
 
@@ -49,15 +48,11 @@ func TestOneCandidateLeads(t *testing.T) {
 	if !ask("a", long) || ask("b", long) {
 		t.Error("the lead was not given back")
 	}
-	if err := client.FlushDB(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, client.FlushDB(t.Context()).Err())
 	if !ask("b", long) {
 		t.Error("a candidate does not lead after Redis was emptied")
 	}
-	if err := client.Close(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, client.Close())
 	for _, id := range []string{"a", "b"} {
 		if leads, err := NewLeader(client, "relay", id).Lead(t.Context(), long); leads || !errors.Is(err, redisclient.ErrUnavailable) {
 			t.Errorf("without Redis %s leads: %t, %v", id, leads, err)
@@ -72,9 +67,7 @@ func TestALeaderAsksInTime(t *testing.T) {
 	asked := func() (n int64) {
 		t.Helper()
 		stats, err := client.InfoMap(t.Context(), "commandstats").Result()
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		for name, calls := range stats["Commandstats"] {
 			if name == "cmdstat_set" {
 				_, _ = fmt.Sscanf(calls, "calls=%d", &n)

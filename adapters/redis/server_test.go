@@ -2,7 +2,6 @@ package redis
 
 import (
 	"testing"
-	"time"
 
 	"dropbell/adapters/localstack"
 )
@@ -26,14 +25,4 @@ func (s *redisServer) kill(t *testing.T) {
 	}
 }
 
-// eventually polls until done holds, for at most twenty seconds.
-func eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	for !done() {
-		if time.Now().After(deadline) {
-			t.Fatalf("still not so after 20s: %s", what)
-		}
-		<-time.After(5 * time.Millisecond)
-	}
-}
+var eventually = localstack.Eventually

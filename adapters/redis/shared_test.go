@@ -3,15 +3,15 @@ package redis
 import (
 	"testing"
 	"time"
+
+	"dropbell/musttest"
 )
 
 // TestSharedValues: one of several processes may make the value that all processes load, until
 // that process has stored the value.
 func TestSharedValues(t *testing.T) {
 	client, err := Open(startRedis(t).URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(func() { _ = client.Close() })
 	a, b, other := NewShared(client, "a"), NewShared(client, "a"), NewShared(client, "b")
 	turn := func(s *Shared, want bool) {
@@ -26,9 +26,7 @@ func TestSharedValues(t *testing.T) {
 	turn(a, true)
 	turn(b, false)
 	turn(other, true)
-	if err := a.Store(t.Context(), []byte("x\x00"), time.Minute); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, a.Store(t.Context(), []byte("x\x00"), time.Minute))
 	if v, err := b.Load(t.Context()); string(v) != "x\x00" || err != nil {
 		t.Errorf("stored: %q, %v", v, err)
 	}

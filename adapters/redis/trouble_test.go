@@ -8,6 +8,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"dropbell/adapters/localstack"
+	"dropbell/musttest"
 )
 
 // TestTrouble calls servers whose configuration differs from the client's, and checks that the
@@ -16,9 +17,7 @@ func TestTrouble(t *testing.T) {
 	guarded := localstack.RedisServer(t)
 	admin := goredis.NewClient(&goredis.Options{Addr: strings.TrimSuffix(strings.TrimPrefix(guarded.URL(), "redis://"), "/0")})
 	defer admin.Close()
-	if err := admin.ConfigSet(t.Context(), "requirepass", "right").Err(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, admin.ConfigSet(t.Context(), "requirepass", "right").Err())
 	untrusted := httptest.NewTLSServer(nil)
 	defer untrusted.Close()
 	for _, c := range []struct{ address, says string }{
@@ -28,9 +27,7 @@ func TestTrouble(t *testing.T) {
 		{"redis://127.0.0.1:1/0", "does not answer"},
 	} {
 		client, err := Open(c.address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		err = client.Ping(t.Context()).Err()
 		if err == nil {
 			t.Fatalf("%s: answers", c.says)

@@ -8,6 +8,7 @@ import (
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/redis"
 	"dropbell/domain/delivery"
+	"dropbell/musttest"
 )
 
 // A letter is a mail of the simulation: it asks at an instant, and again when it is told to.
@@ -120,18 +121,14 @@ func newPost(t *testing.T, rate int) (*redis.DomainPacer, *time.Time) {
 func newPostAt(t *testing.T, rate int) (p *redis.DomainPacer, now *time.Time, empty func()) {
 	t.Helper()
 	client, err := redis.Open(localstack.RedisServer(t).URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(func() { _ = client.Close() })
 	instant := time.Date(2026, 11, 11, 11, 0, 0, 0, time.UTC)
 	clock := func() time.Time { return instant }
 	p = redis.NewDomainPacer(client, map[string]int{"qq.com": rate}, clock, redis.AloneFor(1, clock))
 	p.SetClock(clock)
 	return p, &instant, func() {
-		if err := client.FlushAll(t.Context()).Err(); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, client.FlushAll(t.Context()).Err())
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"dropbell/adapters/redisclient"
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/template"
+	"dropbell/musttest"
 )
 
 // newShards fills shards of one template for an epoch and opens them.
@@ -29,9 +30,7 @@ func newShards(tb testing.TB, s Shards, id int64, epoch int64, terms gate.Terms,
 
 func must(tb testing.TB, err error) {
 	tb.Helper()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	musttest.OK(tb, err)
 }
 
 // openTerms are the terms of a drop that is open now.
@@ -307,9 +306,7 @@ func TestOlderTermsNeverReplaceNewerOnes(t *testing.T) {
 func newClient(t *testing.T) goredis.UniversalClient {
 	t.Helper()
 	client, err := redisclient.New(localstack.RedisServer(t).URL(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(func() { client.Close() })
 	return client
 }

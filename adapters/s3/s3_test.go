@@ -21,6 +21,7 @@ import (
 	"dropbell/domain/export"
 	"dropbell/domain/fault"
 	"dropbell/domain/picture"
+	"dropbell/musttest"
 )
 
 const (
@@ -40,18 +41,12 @@ func server(t *testing.T) (address, root string) {
 		t.Fatalf("the S3 server could not be built: %v\n%s", err, out)
 	}
 	root = t.TempDir()
-	if err := os.Mkdir(filepath.Join(root, "pictures"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, os.Mkdir(filepath.Join(root, "pictures"), 0o755))
 	port, err := localstack.FreePort(17070)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	address = fmt.Sprintf("127.0.0.1:%d", port)
 	cmd := exec.CommandContext(context.Background(), program, "--port", address, "--access", keyID, "--secret", secret, "posix", "--sidecar", t.TempDir(), root)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
@@ -74,9 +69,7 @@ func server(t *testing.T) (address, root string) {
 func open(t *testing.T, c s3.Config) *s3.Files {
 	t.Helper()
 	f, err := s3.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	return f
 }
 
@@ -117,9 +110,7 @@ func TestContract(t *testing.T) {
 
 	// Files that the database had before are still read.
 	old := &memory{}
-	if err := old.Put(t.Context(), picturetest.Of(10, "c"), []byte("old")); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, old.Put(t.Context(), picturetest.Of(10, "c"), []byte("old")))
 	both := picture.Both{First: open(t, c), Second: old}
 	if got, err := both.Get(t.Context(), picturetest.Of(10, "c")); err != nil || string(got) != "old" {
 		t.Errorf("an older file: %q, %v", got, err)

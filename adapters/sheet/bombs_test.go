@@ -20,6 +20,7 @@ import (
 
 	"dropbell/adapters/sheet"
 	"dropbell/domain/job"
+	"dropbell/musttest"
 )
 
 // peakMiB is the most memory of a process that reads one workbook made to harm. It includes the
@@ -199,14 +200,10 @@ func TestBombs(t *testing.T) {
 
 			path := filepath.Join(t.TempDir(), "bomb.xlsx")
 			file, err := os.Create(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.OK(t, err)
 			z := zip.NewWriter(file)
 			b.make(bomb{t, z})
-			if err := errors.Join(z.Close(), file.Close()); err != nil {
-				t.Fatal(err)
-			}
+			musttest.OK(t, errors.Join(z.Close(), file.Close()))
 			if info, _ := os.Stat(path); info.Size() > 32<<20 {
 				t.Fatalf("the bomb has %d bytes: it would be refused for its size", info.Size())
 			}
@@ -234,9 +231,7 @@ func TestReadBomb(t *testing.T) {
 		t.Skip("TestBombs starts this")
 	}
 	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer file.Close()
 	var said []string
 	r, err := sheet.Resume(file, sheet.Limits{}, job.Reading{}, nil)

@@ -19,6 +19,7 @@ import (
 	"dropbell/adapters/sheet"
 	"dropbell/domain/fault"
 	"dropbell/domain/job"
+	"dropbell/musttest"
 )
 
 // all returns every row as "line:cells", and a bad row as "line!".
@@ -119,9 +120,7 @@ func zipped(t *testing.T, name, content string) string {
 // An unclosed quote must end the reading, not fill the memory.
 func TestUnclosedQuote(t *testing.T) {
 	r, err := sheet.Open(io.MultiReader(strings.NewReader("a,b\n1,\"x\n"), &endless{left: 1 << 30}), sheet.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	list, err := all(t, r)
 	if !errors.Is(err, sheet.ErrTooLarge) || !strings.Contains(err.Error(), "begins on line 2 ") || len(list) != 1 {
 		t.Fatalf("%v %v", list, err)
@@ -165,9 +164,7 @@ func (e *endless) Read(p []byte) (int, error) {
 
 func TestTooManyRows(t *testing.T) {
 	r, err := sheet.Open(strings.NewReader("a\n\n1\n2\n"), sheet.Limits{Rows: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	if list, err := all(t, r); !errors.Is(err, sheet.ErrTooLarge) || len(list) != 2 {
 		t.Fatalf("%v %v", list, err)
 	}
@@ -177,23 +174,17 @@ func book(t *testing.T, rows ...[]any) []byte {
 	t.Helper()
 	f := excelize.NewFile()
 	for i, row := range rows {
-		if err := f.SetSheetRow("Sheet1", fmt.Sprintf("A%d", i+1), &row); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, f.SetSheetRow("Sheet1", fmt.Sprintf("A%d", i+1), &row))
 	}
 	var b bytes.Buffer
-	if err := f.Write(&b); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, f.Write(&b))
 	return b.Bytes()
 }
 
 func TestWorkbook(t *testing.T) {
 	raw := book(t, []any{"id", "phone", "name"}, []any{1001, 13800138000, "Ann"}, nil, []any{9007199254740991, 1.38e10, "李"}, []any{"12", true, 1.5}, []any{"1001.0", "1.29E+06", "2.50"})
 	r, err := sheet.Open(bytes.NewReader(raw), sheet.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	list, err := all(t, r)
 	want := "1:id|phone|name 2:1001|13800138000|Ann 4:9007199254740991|13800000000|李 5:12|TRUE|1.5 6:1001|1.29E+06|2.50"
 	if got := strings.Join(list, " "); err != nil || got != want {
@@ -329,9 +320,7 @@ func TestRowsAreNotHeld(t *testing.T) {
 		_ = pw.CloseWithError(w.Flush())
 	}()
 	r, err := sheet.Open(pr, sheet.Limits{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	rows := 0
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

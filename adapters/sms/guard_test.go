@@ -17,6 +17,7 @@ import (
 	"dropbell/adapters/sms/smstest"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
+	"dropbell/musttest"
 )
 
 // budget is one of a single process.
@@ -79,9 +80,7 @@ func start(t testing.TB) *smstest.JSON {
 func newSender(t testing.TB, address string) delivery.Sender {
 	t.Helper()
 	s, err := jsonapi.New(jsonapi.Config{URL: address, Token: smstest.JSONToken})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -144,9 +143,7 @@ func TestTheBudgetEnds(t *testing.T) {
 // the highest price. A message that fits is sent although an earlier message did not fit.
 func TestTheMoneyEnds(t *testing.T) {
 	prices, err := delivery.ParseSMSPrices("86=0.05 CNY,1=0.4 CNY")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	messages := sendertest.Messages(delivery.SMS, 4)
 	each := int64(sms.Parts(messages[0]))
 	messages[1].To.Phone, messages[2].To.Phone = "+14155552671", "+4915112345678"

@@ -14,6 +14,7 @@ import (
 	"dropbell/adapters/sendertest"
 	"dropbell/adapters/smtp"
 	"dropbell/domain/delivery"
+	"dropbell/musttest"
 )
 
 // BenchmarkSend compares the sender with the library alone on one connection;
@@ -25,18 +26,12 @@ func BenchmarkSend(b *testing.B) {
 		for i := 0; b.Loop(); i++ {
 			m := messages[i%len(messages)]
 			mime := gomail.NewMsg()
-			if err := mime.From("drops@shop.example"); err != nil {
-				b.Fatal(err)
-			}
-			if err := mime.To(m.To.Email); err != nil {
-				b.Fatal(err)
-			}
+			musttest.OK(b, mime.From("drops@shop.example"))
+			musttest.OK(b, mime.To(m.To.Email))
 			mime.Subject(m.Content.Title)
 			mime.SetBodyString(gomail.TypeTextPlain, m.Content.Text)
 			mime.AddAlternativeString(gomail.TypeTextHTML, m.Content.HTML)
-			if err := client.Send(mime); err != nil {
-				b.Fatal(err)
-			}
+			musttest.OK(b, client.Send(mime))
 		}
 	})
 	b.Run("sender", func(b *testing.B) {
@@ -75,32 +70,20 @@ func BenchmarkSend(b *testing.B) {
 
 func benchKeys(b *testing.B) map[string]crypto.Signer {
 	_, edwards, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		b.Fatal(err)
-	}
+	musttest.OK(b, err)
 	rivest, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		b.Fatal(err)
-	}
+	musttest.OK(b, err)
 	return map[string]crypto.Signer{"Ed25519": edwards, "RSA of 2048 bits": rivest}
 }
 
 func bareClient(b *testing.B, address string) *gomail.Client {
 	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		b.Fatal(err)
-	}
+	musttest.OK(b, err)
 	number, err := strconv.Atoi(port)
-	if err != nil {
-		b.Fatal(err)
-	}
+	musttest.OK(b, err)
 	client, err := gomail.NewClient(host, gomail.WithPort(number), gomail.WithTLSPolicy(gomail.NoTLS), gomail.WithoutNoop())
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := client.DialWithContext(b.Context()); err != nil {
-		b.Fatal(err)
-	}
+	musttest.OK(b, err)
+	musttest.OK(b, client.DialWithContext(b.Context()))
 	b.Cleanup(func() { _ = client.Close() })
 	return client
 }

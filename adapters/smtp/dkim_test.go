@@ -18,6 +18,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/delivery/feedback"
 	"dropbell/domain/user"
+	"dropbell/musttest"
 )
 
 // keyOfRFC8463 is the private key of RFC 8463, appendix A.
@@ -43,17 +44,13 @@ func verify(t *testing.T, raw []byte, record string) error {
 // for a header or body that was changed or added on the way.
 func TestMailsAreSigned(t *testing.T) {
 	seed, err := base64.StdEncoding.DecodeString(keyOfRFC8463)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	edwards := ed25519.NewKeyFromSeed(seed)
 	if got := base64.StdEncoding.EncodeToString(edwards.Public().(ed25519.PublicKey)); got != "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=" {
 		t.Fatalf("the public key is %s, not that of RFC 8463", got)
 	}
 	rivest, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	for name, key := range map[string]struct {
 		dkim   *smtp.DKIM
 		record string
@@ -128,23 +125,15 @@ Joe.
 
 func TestKeysOfSignatures(t *testing.T) {
 	encode := func(kind string, der []byte, err error) string {
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
 	}
 	_, edwards, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	good, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	short, err := rsa.GenerateKey(rand.Reader, 1024)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	eight := func(key any) string {
 		der, err := x509.MarshalPKCS8PrivateKey(key)
 		return encode("PRIVATE KEY", der, err)

@@ -16,6 +16,7 @@ import (
 	"dropbell/adapters/smtp"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
+	"dropbell/musttest"
 )
 
 // A letter is a received mail, decoded by the standard library.
@@ -27,18 +28,14 @@ type letter struct {
 func (l letter) decoded(t *testing.T, header string) string {
 	t.Helper()
 	text, err := new(mime.WordDecoder).DecodeHeader(l.header.Get(header))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	return text
 }
 
 func open(t *testing.T, raw []byte) letter {
 	t.Helper()
 	message, err := mail.ReadMessage(bytes.NewReader(raw))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	kind, params, err := mime.ParseMediaType(message.Header.Get("Content-Type"))
 	if err != nil || kind != "multipart/alternative" {
 		t.Fatalf("content type %q, %v", kind, err)
@@ -50,17 +47,13 @@ func open(t *testing.T, raw []byte) letter {
 		if err == io.EOF {
 			return l
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		var body io.Reader = quotedprintable.NewReader(part)
 		if part.Header.Get("Content-Transfer-Encoding") == "base64" {
 			body = base64.NewDecoder(base64.StdEncoding, part)
 		}
 		decoded, err := io.ReadAll(body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		kind, _, _ := strings.Cut(part.Header.Get("Content-Type"), ";")
 		l.parts[kind] = string(decoded)
 	}

@@ -25,6 +25,7 @@ import (
 	"dropbell/adapters/sendertest"
 	"dropbell/adapters/smtp"
 	"dropbell/domain/delivery"
+	"dropbell/musttest"
 )
 
 // A reading is the content that a mail program reads from a mail. The libraries end lines
@@ -156,9 +157,7 @@ func readInJavaScript(t *testing.T, record string, mails [][]byte) (list []readi
 	t.Helper()
 	modules := localstack.NPMPackages(t, filepath.Join("testdata", "reader"))
 	input, err := json.Marshal(map[string]any{"record": record, "mails": mails})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	cmd := exec.CommandContext(t.Context(), "node", filepath.Join("testdata", "reader", "read.mjs"), modules)
 	var said bytes.Buffer
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(input), &said
@@ -177,13 +176,9 @@ func readInJavaScript(t *testing.T, record string, mails [][]byte) (list []readi
 // signatures, so that the library that signs is not its own judge.
 func TestMailProgramsReadOurMails(t *testing.T) {
 	_, edwards, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	rivest, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	for name, dkim := range map[string]*smtp.DKIM{
 		"unsigned": nil,
 		"ed25519":  {Domain: "shop.example", Selector: "drop", Key: edwards},

@@ -8,6 +8,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/delivery/feedback"
 	"dropbell/domain/user"
+	"dropbell/musttest"
 )
 
 // TestMailsNameThemselves: each provider behind the server gets the mail's reference in its own
@@ -23,17 +24,13 @@ func TestMailsNameThemselves(t *testing.T) {
 		"directmail": {"X-Notify-Message-ID: " + ref, "Message-ID: <" + ref + "@shop.example>"},
 	} {
 		s, err := New(Config{Host: "mail.example", From: mail.Address{Address: "drops@shop.example"}, Feedback: provider})
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		for _, given := range []string{ref, ""} {
 			subject := &delivery.Subject{Reference: func(user.ID) string { return given }}
 			m := delivery.Message{To: &user.User{ID: 99, Email: "ada@shop.example"}, Channel: delivery.Email, Subject: subject, Content: &delivery.Content{Title: "t", Text: "x"}}
 			var b strings.Builder
 			mail, err := s.compose(m, func() error { return nil })
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.OK(t, err)
 			if _, err := mail.WriteTo(&b); err != nil {
 				t.Fatal(err)
 			}

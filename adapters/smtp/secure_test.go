@@ -12,6 +12,7 @@ import (
 	"dropbell/adapters/sendertest"
 	"dropbell/adapters/smtp"
 	"dropbell/domain/delivery"
+	"dropbell/musttest"
 )
 
 const password = "p4ss-w0rd/&?"
@@ -50,9 +51,7 @@ func TestImplicitTLSWithPassword(t *testing.T) {
 	r := &relay{password: password}
 	r.start(t, nil)
 	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{cert}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	go func() { _ = r.Serve(listener) }()
 	s := newSender(t, listener.Addr().String(), func(c *smtp.Config) {
 		trust(trusted)(c)
@@ -86,9 +85,7 @@ func TestPassword(t *testing.T) {
 
 func TestPasswordIsNotSentInTheClear(t *testing.T) {
 	addresses, err := net.InterfaceAddrs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	r := &relay{password: password}
 	r.start(t, nil)
 	outside := ""
@@ -102,9 +99,7 @@ func TestPasswordIsNotSentInTheClear(t *testing.T) {
 		outside = "127.0.0.2"
 	}
 	listener, err := net.Listen("tcp", outside+":0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	go func() { _ = r.Serve(listener) }()
 	send := func(allowed bool) []delivery.Result {
 		return newSender(t, listener.Addr().String(), func(c *smtp.Config) {

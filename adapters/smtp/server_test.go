@@ -20,6 +20,7 @@ import (
 	gosmtp "github.com/emersion/go-smtp"
 
 	"dropbell/adapters/smtp"
+	"dropbell/musttest"
 )
 
 // A received mail as the server saw it.
@@ -157,9 +158,7 @@ func (r *relay) start(t testing.TB, prepare func(*gosmtp.Server)) *relay {
 		prepare(r.Server)
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	r.Addr = listener.Addr().String()
 	done := make(chan error, 1)
 	go func() { done <- r.Serve(listener) }()
@@ -185,9 +184,7 @@ func (r *relay) sender(t testing.TB, change func(*smtp.Config)) *smtp.Sender {
 func newSender(t testing.TB, address string, change func(*smtp.Config)) *smtp.Sender {
 	t.Helper()
 	addr, err := net.ResolveTCPAddr("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	cfg := smtp.Config{
 		Host: "127.0.0.1",
 		Port: addr.Port,
@@ -197,9 +194,7 @@ func newSender(t testing.TB, address string, change func(*smtp.Config)) *smtp.Se
 		change(&cfg)
 	}
 	s, err := smtp.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -208,9 +203,7 @@ func newSender(t testing.TB, address string, change func(*smtp.Config)) *smtp.Se
 func mute(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(func() { _ = listener.Close() })
 	return listener.Addr().String()
 }
@@ -219,9 +212,7 @@ func mute(t *testing.T) string {
 func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	template := &x509.Certificate{
 		SerialNumber:          big.NewInt(1),
 		Subject:               pkix.Name{CommonName: "relay"},
@@ -232,13 +223,9 @@ func certificate(t *testing.T) (tls.Certificate, *x509.CertPool) {
 		BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	trusted := x509.NewCertPool()
 	trusted.AddCert(leaf)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, trusted

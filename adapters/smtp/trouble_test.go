@@ -17,6 +17,7 @@ import (
 	"dropbell/adapters/smtp"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
+	"dropbell/musttest"
 )
 
 func TestConnectionBreaksInsideTheChunk(t *testing.T) {
@@ -172,9 +173,7 @@ func TestAnswerAfterTheContextEnded(t *testing.T) {
 // mail goes out.
 func TestAnAnswerThatComesAfterTheEnd(t *testing.T) {
 	_, key, err := ed25519.GenerateKey(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	signed := func(c *smtp.Config) { c.DKIM = &smtp.DKIM{Domain: "shop.example", Selector: "drop", Key: key} }
 	for name, prepare := range map[string]func(*smtp.Config){"plain": nil, "signed": signed} {
 		t.Run(name, func(t *testing.T) {
@@ -213,9 +212,7 @@ func TestAnAnswerThatComesAfterTheEnd(t *testing.T) {
 
 func TestServerIsDown(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	address := listener.Addr().String()
 	_ = listener.Close()
 	results := newSender(t, address, nil).Send(t.Context(), sendertest.Messages(delivery.Email, 3))
@@ -227,9 +224,7 @@ func TestServerIsDown(t *testing.T) {
 
 func TestServerWithTooManyConnections(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer func() { _ = listener.Close() }()
 	go func() {
 		if c, err := listener.Accept(); err == nil {

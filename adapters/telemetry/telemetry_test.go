@@ -18,6 +18,7 @@ import (
 	"dropbell/adapters/telemetry"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
+	"dropbell/musttest"
 )
 
 func start(t testing.TB, o telemetry.Options) *telemetry.Tracing {
@@ -27,17 +28,13 @@ func start(t testing.TB, o telemetry.Options) *telemetry.Tracing {
 	}
 	o.Service = "test"
 	tracing, err := telemetry.Start(context.Background(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	return tracing
 }
 
 func shutdown(t testing.TB, tracing *telemetry.Tracing) {
 	t.Helper()
-	if err := tracing.Shutdown(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, tracing.Shutdown())
 }
 
 func traceparent(ctx context.Context) string {

@@ -9,14 +9,13 @@ import (
 	"time"
 
 	"dropbell/domain/staff"
+	"dropbell/musttest"
 )
 
 func codes(t *testing.T, keys ...string) *Codes {
 	t.Helper()
 	c, err := New(keys...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	return c
 }
 
@@ -44,13 +43,9 @@ func TestSecretsAreSealed(t *testing.T) {
 	old, young := strings.Repeat("a", 32), strings.Repeat("b", 32)
 	before, both, after := codes(t, old), codes(t, young, old), codes(t, young)
 	stored, err := before.New("row 1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	shown, err := both.Show("row 1", stored, "ada@example.com")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	secret, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(shown.Secret)
 	if err != nil || len(secret) != secretLen || bytes.Contains(stored, secret) {
 		t.Errorf("%v: the secret is stored as it is", err)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
+
+	"dropbell/musttest"
 )
 
 // TestQuickEventsAreReadAhead: a thousand quickly handled events take far fewer reads and
@@ -105,9 +107,7 @@ func TestEventsReadLongAgoAreClaimedAgain(t *testing.T) {
 	publish(t, bus, events(0, 3))
 	ctx, client := t.Context(), s.client(t)
 	defer client.Close()
-	if err := client.XGroupCreate(ctx, topic, "h", "0").Err(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, client.XGroupCreate(ctx, topic, "h", "0").Err())
 	bus.Handle("h", topic, new(seen).add, Ahead())
 	r := newReads(bus.subscriptions[0])
 	r.subscription.claimAfter = time.Minute
@@ -129,9 +129,7 @@ func TestEventsReadLongAgoAreClaimedAgain(t *testing.T) {
 		if i == 1 {
 			owner, idle = "other", 45*time.Second
 		}
-		if err := client.Do(ctx, "XCLAIM", topic, "h", owner, 0, e.ID, "IDLE", idle.Milliseconds()).Err(); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, client.Do(ctx, "XCLAIM", topic, "h", owner, 0, e.ID, "IDLE", idle.Milliseconds()).Err())
 	}
 	r.subscription.ahead.read = r.subscription.ahead.read.Add(-time.Hour)
 	if third := read(); first[0] != entries[0].ID || third[0] != entries[2].ID {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"dropbell/domain/fault"
+	"dropbell/musttest"
 
 	"github.com/ThreeDotsLabs/watermill-redisstream/pkg/redisstream"
 	"github.com/ThreeDotsLabs/watermill/message"
@@ -72,13 +73,9 @@ func TestTheLibrarysOwnPublisherIsUnderstoodAndUnderstands(t *testing.T) {
 	bus.Handle("h", topic, got.add)
 	run(t, bus)
 	publisher, err := redisstream.NewPublisher(redisstream.PublisherConfig{Client: s.client(t)}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer publisher.Close()
-	if err := publisher.Publish(topic, message.NewMessage("theirs", []byte("{}"))); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, publisher.Publish(topic, message.NewMessage("theirs", []byte("{}"))))
 	publish(t, bus, []Event{{ID: "ours", Topic: topic}})
 	eventually(t, "both arrive", func() bool { return slices.Equal(got.sorted(), []string{"ours", "theirs"}) })
 	client := s.client(t)

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"dropbell/musttest"
 )
 
 const topic = "things.happened.v1"
@@ -73,9 +75,7 @@ func newBus(t *testing.T, s *redisServer, change ...func(*BusConfig)) *Bus {
 		c(&config)
 	}
 	bus, err := NewBus(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(func() { bus.Close() })
 	return bus
 }
@@ -124,9 +124,7 @@ func ids(list []Event) []string {
 
 func publish(t *testing.T, bus *Bus, list []Event) {
 	t.Helper()
-	if err := bus.Publish(t.Context(), list); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, bus.Publish(t.Context(), list))
 }
 
 func wantAcknowledged(t *testing.T, s *redisServer, group string) {

@@ -3,6 +3,8 @@ package watermill
 import (
 	"context"
 	"testing"
+
+	"dropbell/musttest"
 )
 
 // TestMarksShowWhatWasForgotten: marks are lost together with their streams, and do not fit
@@ -20,18 +22,12 @@ func TestMarksShowWhatWasForgotten(t *testing.T) {
 	client := s.client(t)
 	defer client.Close()
 	marked(1, false, 0)
-	if err := bus.SetMarks(t.Context(), 1); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, bus.SetMarks(t.Context(), 1))
 	marked(1, true, 1)
 	marked(2, false, 1)
-	if err := client.Del(t.Context(), markKey("slot.fired.v1")).Err(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, client.Del(t.Context(), markKey("slot.fired.v1")).Err())
 	marked(1, false, 1) // one stream was lost
-	if err := bus.SetMarks(t.Context(), 2); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, bus.SetMarks(t.Context(), 2))
 	marked(2, true, 2)
 	s.kill(t)
 	if _, _, err := bus.Marked(t.Context(), 2); err == nil {
@@ -59,16 +55,12 @@ func TestHandledUpToTheEnds(t *testing.T) {
 	handled := func(ends Ends) bool {
 		t.Helper()
 		all, err := bus.Handled(t.Context(), ends)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		return all
 	}
 	publish(t, bus, events(0, 3))
 	ends, err := bus.Ends(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	if handled(ends) {
 		t.Error("handlers that were never there have handled events")
 	}

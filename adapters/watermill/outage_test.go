@@ -11,6 +11,8 @@ import (
 
 	"github.com/ThreeDotsLabs/watermill-redisstream/pkg/redisstream"
 	goredis "github.com/redis/go-redis/v9"
+
+	"dropbell/musttest"
 )
 
 // publishUntil publishes events one after the other until arrived returns true. Redis may lose
@@ -40,9 +42,7 @@ func TestAnEmptiedRedisIsSubscribedToAgain(t *testing.T) {
 	eventually(t, "five arrive", func() bool { return got.count() == 5 && heard.count() == 5 })
 	client := s.client(t)
 	defer client.Close()
-	if err := client.FlushAll(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, client.FlushAll(t.Context()).Err())
 	// All of these come after the loss, so none may be missed.
 	list := events(5, 25)
 	publish(t, bus, list)
@@ -174,13 +174,9 @@ func TestEventsOfADeadProcessAreTakenOver(t *testing.T) {
 	defer client.Close()
 	publisher := newBus(t, s)
 	publish(t, publisher, events(0, 3))
-	if err := client.XGroupCreate(t.Context(), topic, "h", "0").Err(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, client.XGroupCreate(t.Context(), topic, "h", "0").Err())
 	// A process that read two events and died.
-	if err := client.Do(t.Context(), "XREADGROUP", "GROUP", "h", "dead", "COUNT", 2, "STREAMS", topic, ">").Err(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, client.Do(t.Context(), "XREADGROUP", "GROUP", "h", "dead", "COUNT", 2, "STREAMS", topic, ">").Err())
 	var got seen
 	bus := newBus(t, s, func(c *BusConfig) { c.Attempts = 1 })
 	bus.Handle("h", topic, got.add, Timeout(time.Millisecond))
@@ -198,9 +194,7 @@ func TestAListenerSurvivesAClockThatWentBack(t *testing.T) {
 	client := s.client(t)
 	ahead := fmt.Sprintf("%d-0", time.Now().Add(time.Hour).UnixMilli())
 	values := []any{redisstream.UUIDHeaderKey, "ahead", "payload", "{}"}
-	if err := client.XAdd(t.Context(), &goredis.XAddArgs{Stream: topic, ID: ahead, Values: values}).Err(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, client.XAdd(t.Context(), &goredis.XAddArgs{Stream: topic, ID: ahead, Values: values}).Err())
 	client.Close()
 	eventually(t, "the first event is heard", func() bool { return heard.count() == 1 })
 	s.kill(t)

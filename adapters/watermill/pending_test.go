@@ -7,6 +7,8 @@ import (
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
+
+	"dropbell/musttest"
 )
 
 // TestPendingsOfGroups: a group counts as empty only as long as no event that was read since the
@@ -16,18 +18,12 @@ func TestPendingsOfGroups(t *testing.T) {
 	ctx := t.Context()
 	idle, busy, missing := consumerGroup{"t", "idle"}, consumerGroup{"t", "busy"}, consumerGroup{"u", "none"}
 	for _, g := range []consumerGroup{idle, busy} {
-		if err := client.XGroupCreateMkStream(ctx, g.topic, g.name, "0").Err(); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, client.XGroupCreateMkStream(ctx, g.topic, g.name, "0").Err())
 	}
 	read := func(g consumerGroup) {
 		t.Helper()
-		if err := client.XAdd(ctx, &goredis.XAddArgs{Stream: g.topic, Values: []string{"a", "b"}}).Err(); err != nil {
-			t.Fatal(err)
-		}
-		if err := client.XReadGroup(ctx, &goredis.XReadGroupArgs{Group: g.name, Consumer: "c", Streams: []string{g.topic, ">"}, Block: neverBlock}).Err(); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, client.XAdd(ctx, &goredis.XAddArgs{Stream: g.topic, Values: []string{"a", "b"}}).Err())
+		musttest.OK(t, client.XReadGroup(ctx, &goredis.XReadGroupArgs{Group: g.name, Consumer: "c", Streams: []string{g.topic, ">"}, Block: neverBlock}).Err())
 	}
 	read(busy)
 	p := &pendings{client: client, groups: []consumerGroup{idle, busy, missing}, within: time.Minute}
@@ -66,9 +62,7 @@ func TestPendingsOfGroups(t *testing.T) {
 func TestPendingsDoNotWait(t *testing.T) {
 	client := startRedis(t).client(t)
 	g := consumerGroup{"t", "g"}
-	if err := client.XGroupCreateMkStream(t.Context(), g.topic, g.name, "0").Err(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, client.XGroupCreateMkStream(t.Context(), g.topic, g.name, "0").Err())
 	p := &pendings{client: client, groups: []consumerGroup{g}, within: time.Minute}
 	p.asking.Lock()
 	if p.none(t.Context(), g, time.Minute) {
@@ -87,9 +81,7 @@ func TestPendingsAreWatched(t *testing.T) {
 	ctx := t.Context()
 	one, other := consumerGroup{"t", "one"}, consumerGroup{"t", "other"}
 	for _, g := range []consumerGroup{one, other} {
-		if err := client.XGroupCreateMkStream(ctx, g.topic, g.name, "0").Err(); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, client.XGroupCreateMkStream(ctx, g.topic, g.name, "0").Err())
 	}
 	p := &pendings{client: client, groups: []consumerGroup{one, other}, within: time.Minute, every: time.Millisecond}
 	watching, end := context.WithCancel(ctx)
@@ -110,12 +102,8 @@ func TestPendingsAreWatched(t *testing.T) {
 		t.Fatal("the other one woke without pending events")
 	default:
 	}
-	if err := client.XAdd(ctx, &goredis.XAddArgs{Stream: "t", Values: []string{"a", "b"}}).Err(); err != nil {
-		t.Fatal(err)
-	}
-	if err := client.XReadGroup(ctx, &goredis.XReadGroupArgs{Group: "one", Consumer: "c", Streams: []string{"t", ">"}, Block: neverBlock}).Err(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, client.XAdd(ctx, &goredis.XAddArgs{Stream: "t", Values: []string{"a", "b"}}).Err())
+	musttest.OK(t, client.XReadGroup(ctx, &goredis.XReadGroupArgs{Group: "one", Consumer: "c", Streams: []string{"t", ">"}, Block: neverBlock}).Err())
 	if !<-found {
 		t.Error("the subscription was told that it is to stop")
 	}
@@ -138,9 +126,7 @@ func TestLooksBeforeReadingDoNotWait(t *testing.T) {
 	publish(t, bus, events(0, 1))
 	ctx, client := t.Context(), s.client(t)
 	defer client.Close()
-	if err := client.XGroupCreate(ctx, topic, "h", "0").Err(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, client.XGroupCreate(ctx, topic, "h", "0").Err())
 	bus.Handle("h", topic, new(seen).add)
 	r := newReads(bus.subscriptions[0])
 	look := func() int {

@@ -2,9 +2,9 @@ package watermill
 
 import (
 	"testing"
-	"time"
 
 	"dropbell/adapters/localstack"
+	"dropbell/musttest"
 
 	goredis "github.com/redis/go-redis/v9"
 )
@@ -23,36 +23,20 @@ func startRedis(t *testing.T) *redisServer {
 
 func (s *redisServer) kill(t *testing.T) {
 	t.Helper()
-	if err := s.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, s.Kill())
 }
 
 // restart starts the killed server again on its port, with nothing in it.
 func (s *redisServer) restart(t *testing.T) {
 	t.Helper()
-	if err := s.Restart(t.Context(), true); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, s.Restart(t.Context(), true))
 }
 
 func (s *redisServer) client(t *testing.T) *goredis.Client {
 	t.Helper()
 	options, err := goredis.ParseURL(s.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	return goredis.NewClient(options)
 }
 
-// eventually polls until done holds, for at most twenty seconds.
-func eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
-	for !done() {
-		if time.Now().After(deadline) {
-			t.Fatalf("still not so after 20s: %s", what)
-		}
-		<-time.After(5 * time.Millisecond)
-	}
-}
+var eventually = localstack.Eventually

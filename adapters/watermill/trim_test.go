@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dropbell/domain/event"
+	"dropbell/musttest"
 
 	goredis "github.com/redis/go-redis/v9"
 )
@@ -27,25 +28,19 @@ func aStream(t *testing.T, s *redisServer, name string) (*goredis.Client, func(n
 
 func add(t *testing.T, client *goredis.Client, stream, id string) {
 	t.Helper()
-	if err := client.XAdd(t.Context(), &goredis.XAddArgs{Stream: stream, ID: id, Values: []any{"k", "v"}}).Err(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, client.XAdd(t.Context(), &goredis.XAddArgs{Stream: stream, ID: id, Values: []any{"k", "v"}}).Err())
 }
 
 // read makes a group that has read n entries and acknowledged all of them except the entries in
 // pending.
 func read(t *testing.T, client *goredis.Client, stream, group string, n int, pending ...string) {
 	t.Helper()
-	if err := client.XGroupCreate(t.Context(), stream, group, "0").Err(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, client.XGroupCreate(t.Context(), stream, group, "0").Err())
 	if n == 0 {
 		return
 	}
 	reply, err := client.XReadGroup(t.Context(), &goredis.XReadGroupArgs{Group: group, Consumer: "c", Streams: []string{stream, ">"}, Count: int64(n)}).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	keep := map[string]bool{}
 	for _, id := range pending {
 		keep[id] = true
@@ -94,9 +89,7 @@ func TestTrimKeepsWhatTheSlowestGroupNeeds(t *testing.T) {
 				read(t, client, stream, group, g.read, pending...)
 			}
 			deleted, err := newBus(t, s).Trim(t.Context(), time.Minute)
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.OK(t, err)
 			left := client.XLen(t.Context(), stream).Val()
 			if deleted+left != 11 {
 				t.Errorf("deleted %d, left %d", deleted, left)
@@ -129,9 +122,7 @@ func TestLagCountsUnreadAndUnacknowledged(t *testing.T) {
 	check := func(when string) {
 		t.Helper()
 		got, err := bus.Lag(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		if len(got) != len(want) {
 			t.Errorf("%s: %v, want %v", when, got, want)
 		}
@@ -143,9 +134,7 @@ func TestLagCountsUnreadAndUnacknowledged(t *testing.T) {
 	}
 	check("at first")
 	// Deleting in the middle makes Redis forget its own count.
-	if err := client.XDel(t.Context(), event.SlotFired, id(6)).Err(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, client.XDel(t.Context(), event.SlotFired, id(6)).Err())
 	want[Group{event.SlotFired, "b"}] = 8
 	check("after a deletion")
 }

@@ -10,6 +10,7 @@ import (
 	"dropbell/adapters/sendertest"
 	"dropbell/adapters/webhook"
 	"dropbell/domain/delivery"
+	"dropbell/musttest"
 )
 
 // BenchmarkSend compares the sender with a bare client that posts the same body unsigned, either
@@ -36,9 +37,7 @@ func postAll(b *testing.B, url string, body func() []byte) {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
 	for i := 0; i < b.N; i += 100 {
 		resp, err := client.Post(url, "application/json", bytes.NewReader(body()))
-		if err != nil {
-			b.Fatal(err)
-		}
+		musttest.OK(b, err)
 		_, _ = io.Copy(io.Discard, resp.Body)
 		_ = resp.Body.Close()
 	}
@@ -50,8 +49,6 @@ func marshal(b *testing.B, messages []delivery.Message) []byte {
 		list[i] = message{m.To.ID.String(), "7", "reminder", 2, m.Content.Title, m.Content.Text, m.IdempotencyKey()}
 	}
 	body, err := json.Marshal(map[string]any{"messages": list})
-	if err != nil {
-		b.Fatal(err)
-	}
+	musttest.OK(b, err)
 	return body
 }

@@ -19,6 +19,7 @@ import (
 	"dropbell/adapters/sendertest"
 	"dropbell/adapters/webhook"
 	"dropbell/domain/delivery"
+	"dropbell/musttest"
 )
 
 const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -83,9 +84,7 @@ func newSender(t testing.TB, cfg webhook.Config) *webhook.Sender {
 	t.Helper()
 	cfg.Secret = secret
 	s, err := webhook.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -315,9 +314,7 @@ func TestAnEndpointThatIsNotThere(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
 	s, err := webhook.New(webhook.Config{URL: server.URL, Secret: secret})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	if got := s.Send(t.Context(), sendertest.Messages(delivery.Webhook, 1))[0]; got.Status != delivery.Transient || !got.Unsent {
 		t.Errorf("%+v, want it certainly not sent", got)
 	}

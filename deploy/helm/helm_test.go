@@ -24,6 +24,7 @@ import (
 
 	"dropbell"
 	"dropbell/adapters/config"
+	"dropbell/musttest"
 )
 
 // golden says that golden files and the names in the schema are written instead of compared.
@@ -125,17 +126,13 @@ func rendered(t *testing.T) map[string]result {
 func read(t *testing.T, name string) string {
 	t.Helper()
 	raw, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	return string(raw)
 }
 
 func parse(t *testing.T, text string, to any) {
 	t.Helper()
-	if err := yaml.Unmarshal([]byte(text), to); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, yaml.Unmarshal([]byte(text), to))
 }
 
 // TestChart: helm lint finds nothing, every object is one that its API knows with all of its
@@ -158,9 +155,7 @@ func TestChart(t *testing.T) {
 		}
 		name := filepath.Join("testdata", "golden", filepath.Base(file))
 		if golden {
-			if err := os.WriteFile(name, []byte(all.String()), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			musttest.OK(t, os.WriteFile(name, []byte(all.String()), 0o644))
 		}
 		if d := cmp.Diff(read(t, name), all.String()); d != "" {
 			t.Errorf("%s renders something that is not %s; DROPBELL_GOLDEN=1 writes it anew:\n%s", file, name, d)
@@ -273,12 +268,8 @@ func TestVariables(t *testing.T) {
 	list := regexp.MustCompile(`(?s)("variables": \{\s*"enum": )\[[^\]]*\]`)
 	if golden {
 		names, err := json.MarshalIndent(free, "        ", "  ")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(list.ReplaceAllString(read(t, file), "${1}"+string(names))), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
+		musttest.OK(t, os.WriteFile(file, []byte(list.ReplaceAllString(read(t, file), "${1}"+string(names))), 0o644))
 	}
 	var schema struct {
 		Defs struct {

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"dropbell/musttest"
 )
 
 // programs are the units, by the program that each runs.
@@ -20,9 +22,7 @@ var programs = []string{"web", "worker"}
 func unit(t *testing.T, program string) map[string][]string {
 	t.Helper()
 	raw, err := os.ReadFile("dropbell-" + program + ".service")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	settings, section := map[string][]string{}, ""
 	for line := range strings.Lines(string(raw)) {
 		line = strings.TrimSuffix(line, "\n")
@@ -76,19 +76,13 @@ func TestSystemdKnowsTheUnits(t *testing.T) {
 		t.Skip("NOT CHECKED by systemd: this machine has no systemd-analyze; TestUnits compares every setting")
 	}
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	args := []string{"verify", "--man=no", "--recursive-errors=no"}
 	for _, program := range programs {
 		raw, err := os.ReadFile("dropbell-" + program + ".service")
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		file := filepath.Join(t.TempDir(), "dropbell-"+program+".service")
-		if err := os.WriteFile(file, []byte(strings.ReplaceAll(string(raw), "/usr/local/bin/dropbell", self)), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, os.WriteFile(file, []byte(strings.ReplaceAll(string(raw), "/usr/local/bin/dropbell", self)), 0o644))
 		args = append(args, file)
 	}
 	out, err := exec.Command(analyze, args...).CombinedOutput()

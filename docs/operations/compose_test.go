@@ -9,6 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"dropbell/adapters/config"
+	"dropbell/musttest"
 )
 
 // TestComposePassesEveryVariable: every variable that the programs read can be set
@@ -19,9 +20,7 @@ func TestComposePassesEveryVariable(t *testing.T) {
 			Environment map[string]string `yaml:"environment"`
 		} `yaml:"services"`
 	}
-	if err := yaml.Unmarshal([]byte(read(t, "../../compose.yaml")), &file); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, yaml.Unmarshal([]byte(read(t, "../../compose.yaml")), &file))
 	for _, service := range []string{"web", "worker", "migrate"} {
 		for _, v := range config.Variables() {
 			if _, ok := file.Services[service].Environment[v.Name]; !ok {
@@ -42,9 +41,7 @@ func TestComposeUsesNoSuperuser(t *testing.T) {
 			Content string `yaml:"content"`
 		} `yaml:"configs"`
 	}
-	if err := yaml.Unmarshal([]byte(read(t, "../../compose.yaml")), &file); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, yaml.Unmarshal([]byte(read(t, "../../compose.yaml")), &file))
 	superuser := file.Services["postgres"].Environment["POSTGRES_USER"]
 	for _, service := range []string{"web", "worker", "migrate"} {
 		if url := file.Services[service].Environment["DATABASE_URL"]; superuser == "" || !strings.HasPrefix(url, "postgres://dropbell:") || superuser == "dropbell" {
@@ -72,9 +69,7 @@ func TestComposeGivesNoRights(t *testing.T) {
 			Ports      []string `yaml:"ports"`
 		} `yaml:"services"`
 	}
-	if err := yaml.Unmarshal([]byte(read(t, "../../compose.yaml")), &file); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, yaml.Unmarshal([]byte(read(t, "../../compose.yaml")), &file))
 	version := regexp.MustCompile(`^[a-z]+:\d+\.\d+(\.\d+)?-[a-z]+$|^dropbell$`)
 	for name, s := range file.Services {
 		if !slices.Equal(s.Drops, []string{"ALL"}) || len(s.Adds) > 0 || s.Privileged || !slices.Contains(s.Options, "no-new-privileges:true") {

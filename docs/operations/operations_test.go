@@ -17,14 +17,13 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"dropbell/adapters/localstack"
+	"dropbell/musttest"
 )
 
 func read(t *testing.T, name string) string {
 	t.Helper()
 	raw, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	return string(raw)
 }
 
@@ -104,9 +103,7 @@ func TestDashboard(t *testing.T) {
 		UID    string
 		Panels []panel
 	}
-	if err := json.Unmarshal([]byte(read(t, "grafana-dropbell.json")), &board); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, json.Unmarshal([]byte(read(t, "grafana-dropbell.json")), &board))
 	metrics, shown, ids := documented(t), read(t, "grafana-dropbell.json"), map[int]bool{}
 	for _, p := range board.Panels {
 		if ids[p.ID] || p.GridPos.W == 0 || p.GridPos.X+p.GridPos.W > 24 {
@@ -139,9 +136,7 @@ type rule struct {
 func rules(t *testing.T) (list []rule) {
 	t.Helper()
 	var file struct{ Groups []struct{ Rules []rule } }
-	if err := yaml.NewDecoder(strings.NewReader(read(t, "alerts.yml"))).Decode(&file); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, yaml.NewDecoder(strings.NewReader(read(t, "alerts.yml"))).Decode(&file))
 	for _, group := range file.Groups {
 		list = append(list, group.Rules...)
 	}
@@ -180,13 +175,9 @@ func said(t *testing.T, annotation string, labels map[string]string, value float
 	same := func(v float64) float64 { return v }
 	parsed, err := template.New("").Funcs(template.FuncMap{"humanize": same, "humanizeDuration": same, "humanizePercentage": same}).
 		Parse(`{{ $labels := .Labels }}{{ $value := .Value }}` + annotation)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	var out strings.Builder
-	if err := parsed.Execute(&out, map[string]any{"Labels": labels, "Value": value}); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, parsed.Execute(&out, map[string]any{"Labels": labels, "Value": value}))
 	return out.String()
 }
 
@@ -266,9 +257,7 @@ func TestHandbookLinks(t *testing.T) {
 // TestStatements runs every statement of the handbook against the schema.
 func TestStatements(t *testing.T) {
 	conn, err := pgx.Connect(t.Context(), localstack.Database(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer conn.Close(t.Context())
 	handbook := read(t, "../operations.md")
 	blocks := regexp.MustCompile("(?s)```sql\n(.*?)```").FindAllStringSubmatch(handbook, -1)

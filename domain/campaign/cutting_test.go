@@ -13,6 +13,7 @@ import (
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
+	"dropbell/musttest"
 )
 
 type buckets struct {
@@ -32,13 +33,9 @@ type buckets struct {
 func vectors(t *testing.T) buckets {
 	t.Helper()
 	raw, err := os.ReadFile("testdata/buckets.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	var b buckets
-	if err := json.Unmarshal(raw, &b); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, json.Unmarshal(raw, &b))
 	if len(b.Ranges) == 0 || len(b.Messages) == 0 {
 		t.Fatal("no vectors")
 	}
@@ -53,9 +50,7 @@ func sizes(t *testing.T, s string) []int {
 	}
 	one, times, many := strings.Cut(s, "x")
 	n, err := strconv.Atoi(one)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	k := 1
 	if many {
 		if k, err = strconv.Atoi(times); err != nil {
@@ -97,9 +92,7 @@ func TestPackLosesNothing(t *testing.T) {
 		limit, most := rapid.IntRange(1, 1000).Draw(t, "limit"), rapid.IntRange(1, 20).Draw(t, "most")
 		in := rapid.SliceOf(rapid.IntRange(0, limit)).Draw(t, "sizes")
 		counts, err := Pack(in, limit, most)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		at := 0
 		for i, n := range counts {
 			sum := 0
@@ -133,9 +126,7 @@ func TestMessagesHoldEverybodyOnce(t *testing.T) {
 		}
 		users := Ranges(all, 10)
 		ms, err := messages(3, users, func(ids []user.ID) ([]byte, error) { return make([]byte, len(ids)*perUser*10), nil })
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		at := 0
 		for i, m := range ms {
 			bytes := 0

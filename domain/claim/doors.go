@@ -85,7 +85,7 @@ func (d Doors) through(ctx context.Context, t *template.Template, r *Request) (c
 	return c, err
 }
 
-// over reports whether nobody gets a coupon.
+// over reports whether no user gets a coupon.
 func (d Doors) over(t *template.Template) bool {
 	switch t.State(d.Now()) {
 	case template.Draft, template.SoldOut, template.Closed, template.Cancelled:

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"dropbell/domain/user"
+	"dropbell/musttest"
 )
 
 // manyBatches are stores with a batch each, leased in order.
@@ -82,9 +83,7 @@ func TestSmallBatchesAreWorkedOnSideBySide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, list := drained(t, slices.Repeat([]int{5}, 21)...)
 		began := time.Now()
-		if err := r.Drain(t.Context(), SMS); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, r.Drain(t.Context(), SMS))
 		if took := time.Since(began); r.provider.most != 4 || took > 7*time.Second {
 			t.Errorf("%d calls at a time, all after %v", r.provider.most, took)
 		}
@@ -115,9 +114,7 @@ func TestLargeBatchesStayAlone(t *testing.T) {
 				for {
 					select {
 					case err := <-ended:
-						if err != nil {
-							t.Fatal(err)
-						}
+						musttest.OK(t, err)
 						if r.provider.most > 4 || small == 0 && most > 1 {
 							t.Errorf("%d calls at a time, %d batches", r.provider.most, most)
 						}
@@ -169,9 +166,7 @@ func TestSmallBatchesAreLeasedSeveralAtATime(t *testing.T) {
 		r, list := drained(t, slices.Repeat([]int{1}, 40)...)
 		var asked, got []int
 		r.Service.Store = countedLeases{list, &asked, &got}
-		if err := r.Drain(t.Context(), SMS); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, r.Drain(t.Context(), SMS))
 		got = slices.DeleteFunc(got, func(n int) bool { return n == 0 }) // asked each second whether there is more
 		if want := []int{16, 8, 8, 8}; !slices.Equal(got, want) || asked[0] != 16 || asked[1] != 8 {
 			t.Errorf("asked for %v, got %v, want %v", asked, got, want)
@@ -192,9 +187,7 @@ func TestABatchThatTakesLongKeepsNoOtherWaiting(t *testing.T) {
 		r.provider.takes = 30 * time.Second
 		began := time.Now()
 		list[1].readyAt = began.Add(10 * time.Second)
-		if err := r.Drain(t.Context(), SMS); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, r.Drain(t.Context(), SMS))
 		if took := time.Since(began); !list[0].done || !list[1].done || took > 42*time.Second {
 			t.Errorf("done %v and %v, after %v", list[0].done, list[1].done, took)
 		}
@@ -218,9 +211,7 @@ func TestFullBatchesOfOneCall(t *testing.T) {
 		r, list := drained(t, BatchSize, BatchSize, BatchSize, BatchSize, BatchSize, BatchSize)
 		r.provider.chunk = BatchSize
 		began := time.Now()
-		if err := r.Drain(t.Context(), SMS); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, r.Drain(t.Context(), SMS))
 		if took := time.Since(began); r.provider.most != 4 || took > 3*time.Second {
 			t.Errorf("%d calls at a time, all after %v", r.provider.most, took)
 		}
@@ -277,16 +268,12 @@ func TestPostponedBatchesGiveTheirPermitsBack(t *testing.T) {
 		// another second both batches get two permits each.
 		r.Admission = &slowAdmission{gate: r.gate, until: began.Add(30 * time.Second),
 			takes: []time.Duration{time.Second, time.Second, 2 * time.Second, 2 * time.Second, time.Second, time.Second}}
-		if err := r.Drain(t.Context(), SMS); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, r.Drain(t.Context(), SMS))
 		if took := time.Since(began); took > 5*time.Second || list[0].done || list[1].done {
 			t.Errorf("after %v: done %v and %v", took, list[0].done, list[1].done)
 		}
 		time.Sleep(time.Until(began.Add(31 * time.Second)))
-		if err := r.Drain(t.Context(), SMS); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, r.Drain(t.Context(), SMS))
 		for i, s := range list {
 			if !s.done || s.outcomes()[Sent] != 100 {
 				t.Errorf("batch %d: done %v, %v", i, s.done, s.outcomes())

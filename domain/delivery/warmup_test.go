@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"dropbell/domain/delivery"
+	"dropbell/musttest"
 )
 
 func TestWarmUp(t *testing.T) {
@@ -20,9 +21,7 @@ func TestWarmUp(t *testing.T) {
 		}
 		for at, want := range map[string]int64{"2026-11-01T00:00:00Z": 200, "2026-12-01T23:59:59Z": 200, "2026-12-02T00:00:00Z": 300, "2026-12-04T07:00:00+08:00": 450, "2027-01-01T00:00:00Z": 0} {
 			now, err := time.Parse(time.RFC3339, at)
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.OK(t, err)
 			if got := w.Most(now); got != want {
 				t.Errorf("%s: %d mails at %s, not %d", text, got, at, want)
 			}
@@ -38,9 +37,7 @@ func TestDaysOfAWarmUp(t *testing.T) {
 	now := time.Date(2026, 12, 3, 5, 0, 0, 0, time.UTC)
 	plan := func(start string, first int64) delivery.WarmUp {
 		day, err := time.Parse(time.DateOnly, start)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		return delivery.WarmUp{Start: day, First: first, Factor: 2}
 	}
 	for _, c := range []struct {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"dropbell/domain/event"
+	"dropbell/musttest"
 )
 
 var (
@@ -84,9 +85,7 @@ func TestPayloadsKeepTheirMeaning(t *testing.T) {
 			continue
 		}
 		got, err := json.MarshalIndent(value, "", "  ")
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		if !bytes.Equal(bytes.TrimSpace(raw), got) {
 			t.Errorf("%s is now sent as\n%s\nand was sent as\n%s", name, got, raw)
 		}
@@ -104,9 +103,7 @@ func TestPayloadsKeepTheirMeaning(t *testing.T) {
 
 func TestEveryGoldenFileIsAnEvent(t *testing.T) {
 	files, err := os.ReadDir("testdata")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	for _, f := range files {
 		if name := strings.TrimSuffix(f.Name(), ".json"); !slices.Contains(event.All(), name) {
 			t.Errorf("%s belongs to no event; a version once sent must stay readable", f.Name())

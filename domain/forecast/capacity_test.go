@@ -14,6 +14,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/forecast"
 	"dropbell/domain/template"
+	"dropbell/musttest"
 )
 
 // each is a process with one core, and one request for each customer who reserved.
@@ -105,13 +106,9 @@ func TestCapacity(t *testing.T) {
 // TestCostsAreThoseOfScale: the costs are the figures of docs/scale.md.
 func TestCostsAreThoseOfScale(t *testing.T) {
 	document, err := os.ReadFile("../../docs/scale.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	source, err := os.ReadFile("capacity.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	for name, c := range map[string]struct{ row, cell string }{
 		`claimCost +=  ?40 \* time\.Microsecond`:     {"| a claim over HTTP, 1,024 waiting |", "| 40 "},
 		`pageCost +=  ?244 \* time\.Microsecond`:     {"| a page of the inbox |", "| 244 "},

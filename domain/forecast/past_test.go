@@ -14,6 +14,7 @@ import (
 	"dropbell/domain/forecast"
 	"dropbell/domain/reminder"
 	"dropbell/domain/template"
+	"dropbell/musttest"
 )
 
 // TestForecastCountsContacts: users without a contact take no time and are not missed.
@@ -30,9 +31,7 @@ func TestForecastCountsContacts(t *testing.T) {
 		return map[int64]forecast.Contacts{7: {delivery.WebPush: {Booked: 1000, Reached: 121}}}, nil
 	}}
 	all, err := f.Forecast(t.Context(), time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	p := all[delivery.WebPush].Jobs[0]
 	if p.Booked != 4000 || p.Messages != 484 || p.Missed != 0 || p.FinishAt.Sub(noon) != 48400*time.Millisecond {
 		t.Errorf("%+v", p)
@@ -90,9 +89,7 @@ func TestHowSureAForecastIs(t *testing.T) {
 	} {
 		f := &forecast.Forecaster{Store: &throughputs{rates{jobs: []forecast.Job{mail}}, c.mail, c.limit}, Now: func() time.Time { return noon }}
 		all, err := f.Forecast(t.Context(), time.Hour)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		got := all[delivery.Email]
 		want := got
 		want.Missed, want.Least, want.Most, want.Measured = c.missed, c.least, c.most, c.mail

@@ -11,6 +11,7 @@ import (
 	"dropbell/domain/forecast"
 	"dropbell/domain/message"
 	"dropbell/domain/template"
+	"dropbell/musttest"
 )
 
 // textSample is a store with one sample.
@@ -32,9 +33,7 @@ func (b builtIn) Book(context.Context, message.Place, int64) (*message.Book, err
 func TestTextCosts(t *testing.T) {
 	day := time.Date(2026, 11, 26, 0, 0, 0, 0, time.UTC)
 	prices, err := delivery.ParseSMSPrices("86=0.05 CNY,49=0.5 CNY")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	sample := textSample{Today: day, SpentToday: delivery.BudgetSize{Parts: 90, Micros: 90_000_000}, SpentDrop: 10,
 		Days: []forecast.TextDay{{Day: day, Messages: 800, All: 1600}, {Day: day.AddDate(0, 0, 1), Messages: 200, All: 200}},
 		Readers: []forecast.TextReader{
@@ -48,9 +47,7 @@ func TestTextCosts(t *testing.T) {
 	drop := template.Template{Spec: template.Spec{Name: "春季特惠满减优惠券大派送第二弹春季特惠满减优惠券", OpensAt: day.Add(20 * time.Hour)}, ShopName: "Corner shop"}
 	costs := &forecast.TextCosts{Store: sample, Texts: builtIn{}, Prices: prices, Country: country, PerDay: 2000, PerDrop: 1000, MicrosPerDay: 1000_000_000}
 	c, err := costs.Of(t.Context(), drop)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	// A Chinese text takes one part; the Chinese name makes the English one two.
 	if !c.Priced() || len(c.Countries) != 2 {
 		t.Fatalf("%+v", c)

@@ -171,7 +171,6 @@ func (u Upload) Visible(to staff.Actor) error {
 var (
 	ErrNotFound       = fault.New(fault.NotFound, "job_not_found", "there is no such job; check its id")
 	ErrOver           = fault.New(fault.Conflict, "job_over", "the job has ended already; start another one if it is needed")
-	ErrNoRunner       = fault.New(fault.Invalid, "job_kind_unknown", "nothing works off jobs of this kind")
 	ErrUploadNotFound = fault.New(fault.NotFound, "upload_not_found", "the uploaded file is no longer there; upload it again")
 	// ErrUnreadable is the refusal of an uploaded table in which nothing can be read.
 	ErrUnreadable     = fault.New(fault.Invalid, "sheet_unreadable", "the file cannot be read; use CSV in UTF-8 or XLSX")

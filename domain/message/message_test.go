@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"dropbell/domain/fault"
+	"dropbell/musttest"
 )
 
 func facts(k Kind) Facts {
@@ -22,9 +23,7 @@ func facts(k Kind) Facts {
 func shanghai(t testing.TB) *time.Location {
 	t.Helper()
 	zone, err := time.LoadLocation("Asia/Shanghai")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	return zone
 }
 
@@ -390,9 +389,7 @@ func TestSizeOfSMS(t *testing.T) {
 // mail.html is the output of the tool for mail.mjml.
 func TestCompiledMailIsFresh(t *testing.T) {
 	source, err := os.ReadFile("mail.mjml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	sum := sha256.Sum256(source)
 	if first, _, _ := strings.Cut(compiledMail, "\n"); first != "<!-- mail.mjml "+hex.EncodeToString(sum[:])+" -->" {
 		t.Error("mail.html is stale: run `go tool task generate:mail`")

@@ -9,6 +9,7 @@ import (
 
 	"dropbell/domain/pass"
 	"dropbell/domain/template"
+	"dropbell/musttest"
 )
 
 var (
@@ -91,9 +92,7 @@ func TestAdmit(t *testing.T) {
 // package: testdata/solution.txt is the output of its solveChallenge.
 func TestSolutionOfALTCHA(t *testing.T) {
 	raw, err := os.ReadFile("testdata/solution.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	text := strings.TrimSpace(string(raw))
 	if at, err := keys.Solved(text, 7, 42, now.Add(time.Hour)); err != nil || !at.Equal(now) {
 		t.Errorf("%s, %v", at, err)
@@ -129,9 +128,7 @@ func BenchmarkCheck(b *testing.B) {
 	drop, text := &template.Template{ID: 42, Spec: template.Spec{Protection: template.Standard}}, keys.Issue(kept, 7, 42)
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := keys.Admit(drop, 7, text, now); err != nil {
-			b.Fatal(err)
-		}
+		musttest.OK(b, keys.Admit(drop, 7, text, now))
 	}
 }
 
@@ -139,8 +136,6 @@ func BenchmarkCheck(b *testing.B) {
 func BenchmarkUnprotected(b *testing.B) {
 	drop := &template.Template{ID: 42, Spec: template.Spec{Protection: template.Unprotected}}
 	for b.Loop() {
-		if err := keys.Admit(drop, 7, "", now); err != nil {
-			b.Fatal(err)
-		}
+		musttest.OK(b, keys.Admit(drop, 7, "", now))
 	}
 }

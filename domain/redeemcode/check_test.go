@@ -9,6 +9,7 @@ import (
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
+	"dropbell/musttest"
 )
 
 // checked is a store with one template and one batch.
@@ -32,13 +33,9 @@ func (c checked) UseOf(ctx context.Context, s redeemcode.Serial) (redeemcode.Use
 func TestCheckSaysWhatWouldHappenNow(t *testing.T) {
 	opens := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	keys, err := redeemcode.ParseKeys("1:" + base64.StdEncoding.EncodeToString([]byte("a key of 32 bytes, for tests one")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	code, err := keys.Code(1, 417)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	stored := func(s template.State) func(*template.Template) { return func(t *template.Template) { t.Stored = s } }
 	access := func(t *template.Template) {
 		t.Stored, t.Obtain, t.Doors = template.Published, template.ByClaim, []template.Door{{Who: template.ToCodes}}

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"dropbell/musttest"
 )
 
 // testKeys holds two keys that are not secret.
@@ -18,18 +20,14 @@ func testKeys(t testing.TB) *Keyring {
 	one := base64.StdEncoding.EncodeToString([]byte("a key of 32 bytes, for tests one"))
 	two := base64.RawURLEncoding.EncodeToString([]byte("a key of 32 bytes, for tests two"))
 	k, err := ParseKeys("1:" + one + ", 2:" + two)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	return k
 }
 
 func code(t testing.TB, k *Keyring, id KeyID, s Serial) Code {
 	t.Helper()
 	c, err := k.Code(id, s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	return c
 }
 
@@ -38,17 +36,13 @@ func code(t testing.TB, k *Keyring, id KeyID, s Serial) Code {
 // not the file.
 func TestVectors(t *testing.T) {
 	raw, err := os.ReadFile("testdata/codes.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	var vectors []struct {
 		Key    KeyID  `json:"key"`
 		Serial Serial `json:"serial"`
 		Code   string `json:"code"`
 	}
-	if err := json.Unmarshal(raw, &vectors); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, json.Unmarshal(raw, &vectors))
 	if len(vectors) < 10 {
 		t.Fatalf("only %d vectors", len(vectors))
 	}
@@ -58,9 +52,7 @@ func TestVectors(t *testing.T) {
 			t.Errorf("key %d serial %d is %s, was once %s", v.Key, v.Serial, got, v.Code)
 		}
 		c, err := Parse(v.Code)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		if s, err := k.Serial(c); s != v.Serial || err != nil {
 			t.Errorf("%s reads as %d (%v), was once %d", v.Code, s, err, v.Serial)
 		}
@@ -90,9 +82,7 @@ func TestRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		id, s := KeyID(rapid.IntRange(1, 2).Draw(t, "key")), serials().Draw(t, "serial")
 		c, err := k.Code(id, s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		typed := rapid.SampledFrom(typings).Draw(t, "typing")(c.Text())
 		read, err := Parse(typed)
 		if err != nil || read != c {
@@ -262,9 +252,7 @@ func TestRotation(t *testing.T) {
 	}
 	old := code(t, both, 1, 5)
 	later, err := ParseKeys("2:" + base64.StdEncoding.EncodeToString([]byte("a key of 32 bytes, for tests two")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	if _, err := later.Serial(old); !errors.Is(err, ErrInvalid) {
 		t.Errorf("a code of a key that was taken away: %v", err)
 	}

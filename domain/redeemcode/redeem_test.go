@@ -8,6 +8,7 @@ import (
 
 	"dropbell/domain/claim"
 	"dropbell/domain/redeemcode"
+	"dropbell/musttest"
 )
 
 // fakeGate is a gate that answers before the coupon is stored, as the Redis gate
@@ -50,13 +51,9 @@ func (d *fakeGate) BatchOf(context.Context, redeemcode.Serial) (redeemcode.Batch
 
 func TestRedeemMarksOnlyWhatIsStored(t *testing.T) {
 	keys, err := redeemcode.ParseKeys("1:" + base64.StdEncoding.EncodeToString([]byte("a key of 32 bytes, for tests one")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	code, err := keys.Code(1, 417)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	outage := errors.New("redis is away")
 	for _, c := range []struct {
 		name   string
@@ -98,13 +95,9 @@ func TestRedeemMarksOnlyWhatIsStored(t *testing.T) {
 
 func TestMarkedCodesAskNoGate(t *testing.T) {
 	keys, err := redeemcode.ParseKeys("1:" + base64.StdEncoding.EncodeToString([]byte("a key of 32 bytes, for tests one")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	code, err := keys.Code(1, 417)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	d := &fakeGate{answer: claim.Claim{ID: 9, State: claim.Issued}, marked: map[redeemcode.Serial]bool{417: true},
 		batch: redeemcode.Batch{ID: 3, TemplateID: 7, First: 1, Count: 1000, Key: 1, State: redeemcode.Ready}}
 	r := redeemcode.Redeemer{Keys: keys, Batches: d, Marks: d, Uses: d, Gate: d, NewID: func(int64) claim.ID { return 5 }}

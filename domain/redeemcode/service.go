@@ -165,7 +165,7 @@ const exportPage = 1000
 
 // Export prepares one batch of the template, or with batchID 0 all batches that are
 // not revoked, oldest first. It returns [ErrNotReady] while one of them is being
-// generated, so that nobody takes a part for the whole; [ErrRevoked]; [ErrNoCodes]
+// generated, because a part could be taken for the whole; [ErrRevoked]; [ErrNoCodes]
 // if there are none; [ErrKeyMissing].
 func (s *Service) Export(ctx context.Context, by staff.Actor, templateID, batchID int64) (Export, error) {
 	x := Export{TemplateID: templateID, by: by}

@@ -15,6 +15,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/domain/template"
+	"dropbell/musttest"
 )
 
 // vectors are the expected values that all implementations of bitmaps share.
@@ -40,13 +41,9 @@ type vectors struct {
 func load(t *testing.T) vectors {
 	t.Helper()
 	raw, err := os.ReadFile("testdata/bitmap.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	var v vectors
-	if err := json.Unmarshal(raw, &v); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, json.Unmarshal(raw, &v))
 	if len(v.Encode) != 60 || len(v.RefusedMinutes) == 0 || len(v.RefusedChannels) == 0 || len(v.Merge) == 0 ||
 		len(v.ContainsAll) == 0 || len(v.Remove) == 0 || len(v.Decode) == 0 {
 		t.Fatalf("the vectors are incomplete: %+v", v)
@@ -61,13 +58,9 @@ func parse(t *testing.T, s string) reminder.Bitmap {
 		return reminder.Bitmap{}
 	}
 	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	b, err := reminder.BitmapFrom(n)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	return b
 }
 
@@ -76,9 +69,7 @@ func TestVectorsOfEncoding(t *testing.T) {
 	var all reminder.Bitmap
 	for _, e := range v.Encode {
 		r, err := reminder.NewReminder(delivery.Channel(e.Channel), e.Minutes)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		b := reminder.BitmapOf(r)
 		if b.String() != e.Value || b.Int64() != 1<<e.Bit || b.Len() != 1 {
 			t.Errorf("channel %d, %d minutes: %s, want %s", e.Channel, e.Minutes, b, e.Value)

@@ -12,6 +12,7 @@ import (
 	"dropbell/domain/reminder"
 	"dropbell/domain/task"
 	"dropbell/domain/user"
+	"dropbell/musttest"
 )
 
 func timersOn(store reminder.FiringStore, q *fakeQueue) *reminder.Timers {
@@ -35,9 +36,7 @@ func TestFireCutsEverybodyOnce(t *testing.T) {
 		for _, parts := range []int{1, 2, 7} {
 			synctest.Test(t, func(t *testing.T) {
 				y, q := &fakeSlotStore{slot: slotDueIn(0), users: ids(n), parts: parts}, &fakeQueue{}
-				if err := timersOn(y, q).Fire(t.Context(), 7); err != nil {
-					t.Fatal(err)
-				}
+				musttest.OK(t, timersOn(y, q).Fire(t.Context(), 7))
 				if err := timersOn(y, q).Fire(t.Context(), 7); err != nil || len(y.ended) != 1 {
 					t.Errorf("a second timer: %v, ended %d times", err, len(y.ended))
 				}
@@ -84,9 +83,7 @@ func TestFireGoesOnWhereACrashLeftOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y, q := &fakeSlotStore{slot: slotDueIn(0), users: ids(5000), parts: 2}, &fakeQueue{}
 		y.covered[delivery.App] = []delivery.Range{{From: 1, To: 1000}, {From: 2501, To: 3500}}
-		if err := timersOn(y, q).Fire(t.Context(), 7); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, timersOn(y, q).Fire(t.Context(), 7))
 		seen := map[user.ID]int{}
 		for _, b := range y.stored {
 			for _, id := range b.Users {
@@ -115,9 +112,7 @@ func TestATimerThatWakesEarlyWaits(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			y, q := &fakeSlotStore{slot: slotDueIn(wait), users: ids(10), parts: 1}, &fakeQueue{}
 			start := time.Now()
-			if err := timersOn(y, q).Fire(t.Context(), 7); err != nil {
-				t.Fatal(err)
-			}
+			musttest.OK(t, timersOn(y, q).Fire(t.Context(), 7))
 			if waited := time.Since(start); waited != wait || len(y.ended) != 1 || len(q.named(task.FireSlot)) != 0 {
 				t.Errorf("%v early: fired after %v, ended %d times", wait, waited, len(y.ended))
 			}
@@ -133,9 +128,7 @@ func TestTheDatabaseSaysWhenATimerIsEarly(t *testing.T) {
 			y, q := &fakeSlotStore{users: ids(10), parts: 1, offset: offset}, &fakeQueue{}
 			y.slot = slotDueIn(offset + 2*time.Second) // two seconds from now on the database's clock
 			start := time.Now()
-			if err := timersOn(y, q).Fire(t.Context(), 7); err != nil {
-				t.Fatal(err)
-			}
+			musttest.OK(t, timersOn(y, q).Fire(t.Context(), 7))
 			if waited := time.Since(start); waited != 2*time.Second || len(y.ended) != 1 {
 				t.Errorf("clock off by %v: fired after %v, ended %d times", offset, waited, len(y.ended))
 			}
@@ -147,9 +140,7 @@ func TestATimerFarTooEarlyIsQueuedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y, q := &fakeSlotStore{slot: slotDueIn(3*time.Second + time.Millisecond), users: ids(10), parts: 1}, &fakeQueue{}
 		start := time.Now()
-		if err := timersOn(y, q).Fire(t.Context(), 7); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, timersOn(y, q).Fire(t.Context(), 7))
 		again := q.named(task.FireSlot)
 		if time.Since(start) != 0 || len(y.stored) != 0 || len(again) != 1 {
 			t.Fatalf("after %v: %d batches, queued %+v", time.Since(start), len(y.stored), q.tasks)

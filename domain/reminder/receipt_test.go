@@ -11,6 +11,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/delivery/feedback"
 	"dropbell/domain/reminder"
+	"dropbell/musttest"
 )
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -25,9 +26,7 @@ func TestReceipt(t *testing.T) {
 	w := reminder.NewReceiptWriter(&text)
 	check := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 	}
 	check(w.Head(head))
 	for _, r := range []reminder.ReceiptRow{
@@ -94,9 +93,7 @@ func TestReceiptSaysWhenItCannotBeWritten(t *testing.T) {
 		return errors.Join(w.Head(head), w.Row(reminder.ReceiptRow{UserID: 1, Outcome: delivery.Sent, At: noon}), w.Close())
 	}
 	var text strings.Builder
-	if err := write(reminder.NewReceiptWriter(&text)); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, write(reminder.NewReceiptWriter(&text)))
 	for room := range text.Len() {
 		if err := write(reminder.NewReceiptWriter(&full{room})); !errors.Is(err, errFull) {
 			t.Fatalf("room for %d bytes: %v", room, err)

@@ -14,6 +14,7 @@ import (
 	"dropbell/domain/reminder"
 	"dropbell/domain/task"
 	"dropbell/domain/template"
+	"dropbell/musttest"
 )
 
 // fakeSweepStore implements what sweeping and scheduling need.
@@ -55,9 +56,7 @@ func TestSweepQueuesWhatTheQueueLost(t *testing.T) {
 	timers, now := timersOn(l, q), time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	timers.Now = func() time.Time { return now }
 	for range 2 { // the second sweep, of the same five seconds, adds nothing new
-		if err := timers.Sweep(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, timers.Sweep(t.Context()))
 	}
 	distinct := map[string]task.Task{}
 	for _, tk := range q.tasks {
@@ -81,9 +80,7 @@ func TestSweepQueuesWhatTheQueueLost(t *testing.T) {
 	}
 	now = now.Add(5 * time.Second)
 	before := len(q.tasks)
-	if err := timers.Sweep(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, timers.Sweep(t.Context()))
 	for _, tk := range q.tasks[before:] {
 		if _, taken := distinct[tk.Queue+" "+tk.ID()]; taken {
 			t.Errorf("%s may still be held by a dead worker", tk.ID())
@@ -104,9 +101,7 @@ func TestSweepStopsAtTheFirstFailure(t *testing.T) {
 func TestWatchLooksAgainUntilTheSlotIsFinished(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, q := &fakeSweepStore{open: true}, &fakeQueue{}
-		if err := timersOn(l, q).Watch(t.Context(), 7); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, timersOn(l, q).Watch(t.Context(), 7))
 		watch := q.named(task.Watch)
 		if len(watch) != 1 || !watch[0].At.Equal(time.Now().Add(10*time.Second)) || watch[0].Payload != (task.SlotPayload{SlotID: 7}) {
 			t.Errorf("queued %+v", watch)
@@ -132,9 +127,7 @@ func TestScheduleAddsWhatWaitsAndRemovesTheRest(t *testing.T) {
 		l.waiting = append(l.waiting, reminder.Slot{ID: 100 + id, Slot: template.Slot(id + 1), DueAt: due})
 		l.gone = append(l.gone, reminder.Slot{ID: 200 + id, DueAt: due})
 	}
-	if err := timersOn(l, q).Schedule(t.Context(), 1); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, timersOn(l, q).Schedule(t.Context(), 1))
 	for i := range 12 {
 		if q.tasks[i].ID() != task.Fire(100+int64(i), due).ID() || !q.tasks[i].At.Equal(task.Fire(1, due).At) {
 			t.Errorf("added %+v", q.tasks[i])

@@ -13,6 +13,7 @@ import (
 	"dropbell/domain/reminder"
 	"dropbell/domain/task"
 	"dropbell/domain/user"
+	"dropbell/musttest"
 )
 
 // eveningStore is a firing store of many slots with the same instant. Slot n has n users in the
@@ -192,9 +193,7 @@ func TestSmallSlotsAreCutTogether(t *testing.T) {
 func TestSmallBatchesWakeAWorkerTogether(t *testing.T) {
 	for drops, want := range map[int64]int{1: 1, 16: 1, 17: 2, 100: 7} { // drop n has n users
 		e, q := eveningOf(drops, time.Now()), &fakeQueue{}
-		if err := timersOn(e, q).Fire(t.Context(), 1); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, timersOn(e, q).Fire(t.Context(), 1))
 		if tasks := q.named(task.Deliver); len(tasks) != want {
 			t.Errorf("%d drops: %d tasks, want %d", drops, len(tasks), want)
 		}
@@ -226,9 +225,7 @@ func TestASlotLostFromAGroupIsLeftToItsNewWorker(t *testing.T) {
 	e, q := eveningOf(3, time.Now()), &fakeQueue{}
 	e.lost = 2
 	timers := timersOn(e, q)
-	if err := timers.Fire(t.Context(), 1); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, timers.Fire(t.Context(), 1))
 	if _, ended := e.ended[2]; ended || len(e.ended) != 2 {
 		t.Errorf("ended %v", e.ended)
 	}
@@ -348,9 +345,7 @@ func TestManyWatchdogsSweepOnce(t *testing.T) {
 		for range 2 {
 			l.asked = nil
 			for id := range int64(50) {
-				if err := timers.Watch(t.Context(), id+1, id+100); err != nil {
-					t.Fatal(err)
-				}
+				musttest.OK(t, timers.Watch(t.Context(), id+1, id+100))
 			}
 			sweeps := len(slices.DeleteFunc(slices.Clone(l.asked), func(name string) bool { return name != "take back" }))
 			if sweeps != 1 {

@@ -86,7 +86,7 @@ func (s *Service) Run(ctx context.Context, by staff.Actor, templateID int64) (Ru
 	return r, ok, by.May(staff.View, r.ShopNumber)
 }
 
-// Again asks for another run over the drop, which replaces the groups that nobody has decided.
+// Again asks for another run over the drop, which replaces the undecided groups.
 func (s *Service) Again(ctx context.Context, by staff.Actor, templateID int64) error {
 	r, ok, err := s.Store.Run(ctx, templateID)
 	if err != nil {

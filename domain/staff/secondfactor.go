@@ -28,8 +28,6 @@ var (
 	// ErrMustEnrol is the refusal to a member who must have a second factor and has
 	// none. Everything but enrolment is refused.
 	ErrMustEnrol = fault.New(fault.Denied, "second_factor_missing", "add a second factor first")
-	// ErrConfirm requires the member to authenticate again.
-	ErrConfirm = fault.New(fault.Denied, "confirm_it_is_you", "confirm that it is you first")
 	// ErrSealed means that the secret of an authenticator app cannot be read.
 	ErrSealed = fault.New(fault.Unavailable, "second_factor_sealed",
 		"the secret of this authenticator app cannot be read: SECOND_FACTOR_KEY lacks the key it was encrypted with; use a recovery code or a passkey")

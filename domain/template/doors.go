@@ -10,18 +10,17 @@ import (
 
 // Limits of doors.
 const (
-	MaxDoors     = 4
-	MaxDoorName  = 60
-	MaxDoorText  = 200
-	MaxDoorLead  = 24 * 60 // minutes
-	MaxDoorTests = 10
+	MaxDoors    = 4
+	MaxDoorName = 60
+	MaxDoorText = 200
+	MaxDoorLead = 24 * 60 // minutes
 	// MaxDoorWeight is the greatest weight of an entry in a draw.
 	MaxDoorWeight = 10
 	// FreezeBefore is how long before a door opens its members are frozen.
 	FreezeBefore = time.Minute
 )
 
-// Who says which users come through a door.
+// Who is the rule that selects the users of a door.
 type Who string
 
 // The groups of users.

@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dropbell/domain/user"
+	"dropbell/musttest"
 )
 
 func clockSpan(t *testing.T, from, to string) user.QuietHours {
@@ -34,9 +35,7 @@ func TestTheEndOfQuietHours(t *testing.T) {
 		{"America/Santiago", "22:00", "00:30", "2027-09-04T23:30:00-04:00", "2027-09-05T01:00:00-03:00"},
 	} {
 		zone, err := time.LoadLocation(c.zone)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		at, _ := time.Parse(time.RFC3339, c.at)
 		if got := clockSpan(t, c.from, c.to).End(at, zone).Format(time.RFC3339Nano); got != c.want {
 			t.Errorf("%s %s-%s at %s: %s, want %s", c.zone, c.from, c.to, c.at, got, c.want)
@@ -51,9 +50,7 @@ func TestTheEndOfQuietHoursProperties(t *testing.T) {
 		"Australia/Lord_Howe", "Pacific/Apia", "Pacific/Chatham", "Asia/Kolkata", "Asia/Shanghai"}
 	rapid.Check(t, func(t *rapid.T) {
 		zone, err := time.LoadLocation(rapid.SampledFrom(zones).Draw(t, "zone"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		around := time.Date(rapid.IntRange(2008, 2036).Draw(t, "year"), time.Month(rapid.IntRange(1, 12).Draw(t, "month")), 1, 0, 0, 0, 0, zone)
 		if _, jump := around.ZoneBounds(); !jump.IsZero() {
 			around = jump

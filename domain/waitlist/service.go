@@ -65,7 +65,7 @@ func (s *Service) Join(ctx context.Context, w Wish) (place Waiter, joined bool, 
 	if w.Channels&^s.Channels.Set() != 0 {
 		return place, false, delivery.ErrChannelUnavailable
 	}
-	// What cannot change any more is told without the database.
+	// An answer that cannot change any more needs no database.
 	t, err := s.Templates.Template(ctx, w.TemplateID)
 	if err != nil {
 		return place, false, err

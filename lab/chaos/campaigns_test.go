@@ -35,7 +35,10 @@ var shortSeason = campaignPlan{
 	extras: 150_000, limited: 1000, twins: 2, pauses: 10, rate: 200, window: 8 * time.Second,
 }
 
-func TestCampaignsShort(t *testing.T) { spoil(t, shortSeason) }
+func TestCampaignsShort(t *testing.T) {
+	t.Parallel()
+	spoil(t, shortSeason)
+}
 
 // A campaignRun is the campaigns of one test under faults.
 type campaignRun struct {

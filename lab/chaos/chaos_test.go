@@ -17,8 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"dropbell/adapters/asynq"
 	"dropbell/lab/bench/stack"
 )
@@ -58,7 +56,10 @@ var short = size{
 	patience:     8 * time.Second,
 }
 
-func TestChaosShort(t *testing.T) { destroy(t, short) }
+func TestChaosShort(t *testing.T) {
+	t.Parallel()
+	destroy(t, short)
+}
 
 // A system is everything that takes part.
 type system struct {
@@ -126,7 +127,6 @@ func (w *system) build() {
 	w.sink = newSink(w.t, *w.size, hooks, mails)
 	w.fleet = launch(w.ctx, &fleet{t: w.t, stack: w.stack, sink: w.sink}, 2, 2)
 	w.crowd = &crowd{newClient(w.t, w.fleet, w.patience), &ledger{fates: map[reservation]reservationState{}}, w.random(3)}
-	redis.SetLogger(discardLog{})
 	var err error
 	if w.queue, err = asynq.NewQueue(w.stack.RedisURL, quietLog()); err != nil {
 		w.t.Fatal(err)

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/redis/go-redis/v9"
 
 	"dropbell/lab/bench/stack"
 )
@@ -89,7 +88,6 @@ func rushAndDestroy(t *testing.T, r rush) {
 func newClaims(t *testing.T, r rush, change ...func(*fleet)) *claims {
 	w := &system{size: &size{webKills: r.webKills, workerKills: r.workerKills, servers: r.servers}, t: t, ctx: t.Context(), seed: seed(t), start: time.Now()}
 	w.startServers()
-	redis.SetLogger(discardLog{})
 	f := &fleet{t: t, stack: w.stack, env: []string{fmt.Sprint("GATE_SHARDS=", rushShards), codeKeys}}
 	for _, apply := range change {
 		apply(f)

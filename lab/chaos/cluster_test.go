@@ -29,6 +29,7 @@ func withCluster(w *system, addresses string) (*stack.Stack, error) {
 // Redis Cluster of three masters, and accounts for each user. No fault is
 // injected.
 func TestEverythingOnARedisCluster(t *testing.T) {
+	t.Parallel()
 	const patience = 20 * time.Second
 	t.Run("reminders", func(t *testing.T) {
 		quick := [2]time.Duration{time.Millisecond, 5 * time.Millisecond}

@@ -13,18 +13,18 @@ import (
 
 	"dropbell/domain/claim"
 	"dropbell/domain/redeemcode"
+	"dropbell/musttest"
 )
 
 // TestCodesBehindTheGate redeems codes of a drop behind the gate over HTTP, while real processes
 // are killed at the worst moments. A code gives one coupon to one user, and is never used up
 // without a coupon.
 func TestCodesBehindTheGate(t *testing.T) {
+	t.Parallel()
 	c := newClaims(t, rush{codes: 12, patience: 20 * time.Second})
 	s := c.openCodes("gate", 3*time.Second)
 	client, err := c.stack.RedisClient()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer client.Close()
 	wait(time.Until(s.opensAt.Add(time.Second)), c.ctx.Done())
 
@@ -67,9 +67,7 @@ func TestCodesBehindTheGate(t *testing.T) {
 	}
 	for _, m := range c.fleet.webs[:2] {
 		c.fleet.start(m)
-		if err := m.process.Ready(c.ctx, time.Minute); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, m.process.Ready(c.ctx, time.Minute))
 	}
 
 	// The claim is written, and every process that would have marked the code dies. The database
@@ -79,18 +77,14 @@ func TestCodesBehindTheGate(t *testing.T) {
 	if err != nil || len(marks) != 1 {
 		t.Fatalf("marks: %v %v", marks, err)
 	}
-	if err := client.Del(c.ctx, marks...).Err(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, client.Del(c.ctx, marks...).Err())
 	s.used(32, s.codes[3])
 	if n, err := client.BitCount(c.ctx, marks[0], nil).Result(); err != nil || n == 0 {
 		t.Errorf("%d codes are marked, %v", n, err)
 	}
 
 	// An emptied Redis: a used code stays used, an unused one is as good as before.
-	if err := client.FlushAll(c.ctx).Err(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, client.FlushAll(c.ctx).Err())
 	for i, code := range s.codes[:4] {
 		s.used(int64(41+i), code)
 	}
@@ -156,6 +150,7 @@ func (s *codeSale) oneOf(list []told, users ...int64) {
 // carries out the same request: after five seconds if the key was stored before the reservation,
 // at once if key and reservation are stored together.
 func TestKeyOfADeadProcess(t *testing.T) {
+	t.Parallel()
 	c := newClaims(t, rush{patience: 30 * time.Second})
 	d := c.crowd.publish(c.ctx, "Dead key", time.Hour)
 	for i, way := range []struct {
@@ -177,9 +172,7 @@ func (c *claims) killWhileReserving(drop int64, user int64, channel, begun strin
 	const slow = 10 * time.Second
 	// Reservations now wait for this lock.
 	tx, err := c.stack.SQL.Begin(c.ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	if _, err := tx.Exec(c.ctx, `select from slots where template_id = $1 for update`, drop); err != nil {
 		t.Fatal(err)
 	}
@@ -205,9 +198,7 @@ func (c *claims) killWhileReserving(drop int64, user int64, channel, begun strin
 	if err := <-cut; err == nil {
 		t.Fatal("the request was answered before its process was killed")
 	}
-	if err := tx.Rollback(c.ctx); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, tx.Rollback(c.ctx))
 	r, final := c.crowd.sendAs(c.ctx, q, key)
 	took := time.Since(killed)
 	if !final || !r.ok() || created && r.status != http.StatusCreated {
@@ -215,9 +206,7 @@ func (c *claims) killWhileReserving(drop int64, user int64, channel, begun strin
 	}
 	t.Logf("channel %s: carried out %v after the kill", channel, took.Round(100*time.Millisecond))
 	c.fleet.start(doomed)
-	if err := doomed.process.Ready(c.ctx, time.Minute); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, doomed.process.Ready(c.ctx, time.Minute))
 	if took > within+slow {
 		t.Errorf("it took %v", took)
 	}

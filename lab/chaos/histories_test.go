@@ -97,6 +97,7 @@ func (h *history) summary() string {
 // history must be linearizable: there is one order of its operations, each between its request
 // and its answer, in which every answer follows from the rules.
 func TestHistoriesShort(t *testing.T) {
+	t.Parallel()
 	checkHistories(t, rush{webKills: 2, workerKills: 1, storm: 10 * time.Second, patience: 20 * time.Second}, 8)
 }
 

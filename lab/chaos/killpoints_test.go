@@ -12,6 +12,7 @@ const atOnce = 8
 // TestKillPointsShort runs a calm evening and an evening with a random choice of failures. Every
 // point that the sources name must be passed.
 func TestKillPointsShort(t *testing.T) {
+	t.Parallel()
 	k := newWalk(t)
 	points := k.calmEvening()
 	list := everyFailing(points)

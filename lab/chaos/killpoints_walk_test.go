@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/redis/go-redis/v9"
 
 	"dropbell/domain/delivery"
 	"dropbell/killpoint"
@@ -48,7 +47,6 @@ func newWalk(t *testing.T) *walk {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.stack.Close)
-	redis.SetLogger(discardLog{})
 	quick := size{hook: [2]time.Duration{time.Millisecond, 5 * time.Millisecond}, mail: [2]time.Duration{time.Millisecond, 2 * time.Millisecond}}
 	w.sink = newSink(t, quick, newDeck(w.random(1), 1, nil), newDeck(w.random(2), 1, nil))
 	dir := t.TempDir()

@@ -22,6 +22,7 @@ import (
 	"dropbell/domain/delivery/provider"
 	"dropbell/domain/seal"
 	"dropbell/domain/staff"
+	"dropbell/musttest"
 )
 
 // providersKey seals the secrets of configured providers.
@@ -72,14 +73,10 @@ type pushPlatforms struct {
 // with the test.
 func newPushPlatforms(t *testing.T, random func(purpose uint64) *rand.Rand, every int, faults map[fault]int) *pushPlatforms {
 	apple, err := pushtest.NewAPNs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(apple.Close)
 	google, err := pushtest.NewFCM()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(google.Close)
 	wechat := pushtest.NewWeChat()
 	t.Cleanup(wechat.Close)

@@ -36,6 +36,7 @@ const shortPatience = 10 * time.Second
 // sheet has no difference. The test runs no programs, since they call no push service of
 // browsers on this machine; TestPushFull runs them with the other platforms.
 func TestPushShort(t *testing.T) {
+	t.Parallel()
 	w := pgtest.New(t)
 	s := &system{t: t, ctx: t.Context(), seed: seed(t), start: time.Now(), stack: &stack.Stack{SQL: w.SQL, DB: w.DB}, fleet: &fleet{}}
 	p := newPushPlatforms(t, s.random, 2, map[fault]int{refuse: 3, throttle: 3, dropBefore: 2, dropAfter: 3, hang: 1, late: 1})

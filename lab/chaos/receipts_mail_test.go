@@ -33,6 +33,7 @@ import (
 
 	"dropbell/adapters/sms/smstest"
 	"dropbell/domain/delivery/feedback"
+	"dropbell/musttest"
 )
 
 const (
@@ -93,13 +94,9 @@ func reportingPostmark(t *testing.T) *mailReporter {
 // reportingSendGrid signs with ECDSA, and reports lists of events.
 func reportingSendGrid(t *testing.T) *mailReporter {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	der, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	m := mailReporterOf("sendgrid", func(head textproto.MIMEHeader) string {
 		var api struct {
 			Args map[string]string `json:"unique_args"`
@@ -243,20 +240,14 @@ type callSigner struct {
 // startCallSigner returns a signer that ends with the test.
 func startCallSigner(t *testing.T) *callSigner {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	about := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{snsHost, bridgeHost},
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, IsCA: true, BasicConstraintsValid: true}
 	der, err := x509.CreateCertificate(rand.Reader, about, about, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	n := &callSigner{t: t, key: key, roots: filepath.Join(t.TempDir(), "roots.pem")}
-	if err := os.WriteFile(n.roots, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, os.WriteFile(n.roots, text, 0o600))
 	hosts := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(text) }))
 	hosts.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
 	hosts.StartTLS()

@@ -40,7 +40,10 @@ var shortReceipts = receiptPlan{
 // are killed while they send, and web while it takes reports. Each user is reached, twice only
 // if the first answer was lost. Each message has the outcome of its highest report. The balance
 // sheet with its columns about reports has no difference.
-func TestReceiptsShort(t *testing.T) { runReceipts(t, "twilio", "postmark", shortReceipts) }
+func TestReceiptsShort(t *testing.T) {
+	t.Parallel()
+	runReceipts(t, "twilio", "postmark", shortReceipts)
+}
 
 // reportedChannels are the channels that users reserve.
 var reportedChannels = []delivery.Channel{delivery.SMS, delivery.Email}

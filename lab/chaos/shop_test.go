@@ -22,6 +22,7 @@ import (
 	"dropbell/domain/seal"
 	"dropbell/domain/staff"
 	"dropbell/lab/bench/stack"
+	"dropbell/musttest"
 )
 
 // shopNumber is the shop of all drops and campaigns of a run.
@@ -94,14 +95,10 @@ func openShop(ctx context.Context, t *testing.T, s *stack.Stack) *shopServer {
 		t.Fatal(err)
 	}
 	box, err := seal.New(hook.SealPurpose)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	service := &hook.Service{Store: workdb.NewHooks(s.DB), Box: box, Insecure: true, Now: time.Now}
 	_, secret, err := service.Create(ctx, staff.System(), shopNumber, hook.Input{URL: server.URL, Enabled: true}, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	if k.verify, err = standardwebhooks.NewWebhook(secret); err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"dropbell/adapters/localstack"
 	"dropbell/lab/bench/stack"
+	"dropbell/musttest"
 )
 
 // patroni is a database of a primary and a standby that Patroni looks after.
@@ -89,17 +90,11 @@ func TestFailoverLosesWhatTheStandbyLacks(t *testing.T) {
 	}
 	received := claim(1000)
 	sender, err := p.sender(c.ctx, c.stack)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Kill(sender, syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
+	musttest.OK(t, syscall.Kill(sender, syscall.SIGSTOP))
 	unsent := claim(2000)
 	took, err := p.pair.KillPrimary(c.ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	c.say("Patroni promoted the standby after %.1f s", took.Seconds())
 	later := claim(3000)
 	c.calm(s.template)

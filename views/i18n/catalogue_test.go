@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"dropbell/musttest"
 )
 
 func TestFilesOfALanguageAreMerged(t *testing.T) {
@@ -26,9 +28,7 @@ func TestFilesOfALanguageAreMerged(t *testing.T) {
 // Both languages say the same things; only plural forms may differ.
 func TestLanguagesHaveTheSameKeys(t *testing.T) {
 	l, err := Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	other := func(keys []string) []string {
 		return slices.DeleteFunc(keys, func(k string) bool { return strings.HasSuffix(k, ".one") })
 	}
@@ -51,9 +51,7 @@ func TestLanguagesHaveTheSameKeys(t *testing.T) {
 // A placeholder that only one language has would show as "{1}" or lose a number.
 func TestLanguagesUseTheSamePlaceholders(t *testing.T) {
 	l, err := Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	for _, loc := range l.All()[1:] {
 		for key, text := range loc.messages {
 			for _, p := range []string{"{0}", "{1}", "{2}", "{3}", "{4}", "{5}"} {
@@ -69,9 +67,7 @@ func TestLanguagesUseTheSamePlaceholders(t *testing.T) {
 // another page, and keep to full-width punctuation.
 func TestChineseUsesOneWordForOneThing(t *testing.T) {
 	l, err := Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	instead := map[string]string{
 		"营销活动": "促销活动", "提醒方式": "触达渠道", "投递方式": "渠道", "发送方式": "渠道", "该方式": "该渠道", "此方式": "此渠道", "开抢": "抢券开始",
 		"审批": "批准", "审计日志": "操作日志",
@@ -95,9 +91,7 @@ func TestChineseUsesOneWordForOneThing(t *testing.T) {
 // like the API.
 func TestTextsSayCustomer(t *testing.T) {
 	l, err := Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	aboutTheAPI := regexp.MustCompile(`^docs\.|^scope\.act-as-user|^rule\.hook_user$|^said\.setup\.smtp_user$`)
 	word := []*regexp.Regexp{regexp.MustCompile(`(?i)(?:^|[^\w{/-])users?(?:[^\w|@-]|$)`), regexp.MustCompile(`用户`)}
 	for i, loc := range l.All() {

@@ -6,14 +6,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"dropbell/musttest"
 )
 
 func load(t *testing.T) *Languages {
 	t.Helper()
 	l, err := Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	return l
 }
 
@@ -89,14 +89,10 @@ func TestMessages(t *testing.T) {
 func TestTimes(t *testing.T) {
 	en, zh := load(t).All()[0], load(t).All()[1]
 	shanghai, err := time.LoadLocation("Asia/Shanghai")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	zone := func(name string) *time.Location {
 		z, err := time.LoadLocation(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		return z
 	}
 	kathmandu, berlin, chatham := zone("Asia/Kathmandu"), zone("Europe/Berlin"), zone("Pacific/Chatham")

@@ -8,15 +8,15 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+
+	"dropbell/musttest"
 )
 
 // The console is installable: the manifest has the fields that browsers require, and its icons
 // exist in the sizes that it names.
 func TestManifest(t *testing.T) {
 	a, err := Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	get := func(path string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
 		a.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
@@ -33,9 +33,7 @@ func TestManifest(t *testing.T) {
 		Theme                    string `json:"theme_color"`
 		Icons                    []struct{ Src, Sizes, Type, Purpose string }
 	}
-	if err := json.Unmarshal(w.Body.Bytes(), &m); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, json.Unmarshal(w.Body.Bytes(), &m))
 	if m.ID != "/" || m.Name == "" || m.Short == "" || m.Scope != "/" || m.Start != "/" || m.Display != "standalone" || m.Theme == "" {
 		t.Errorf("%+v", m)
 	}
@@ -49,9 +47,7 @@ func TestManifest(t *testing.T) {
 			continue
 		}
 		drawn, err := png.Decode(bytes.NewReader(file.Body.Bytes()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		b := drawn.Bounds()
 		if got := fmt.Sprintf("%dx%d", b.Dx(), b.Dy()); got != icon.Sizes {
 			t.Errorf("%s is %s, not %s", icon.Src, got, icon.Sizes)

@@ -7,6 +7,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"dropbell/musttest"
 )
 
 // The vendored files equal the published files byte by byte.
@@ -32,9 +34,7 @@ func TestVendoredFilesAreUnmodified(t *testing.T) {
 		"files/vendor/noble-2.4.0/hashes/utils.js":                  "YFMR8BWPimRHARZs0bAtgjKOWPQL0ND/lZk6QwHVzhzx71FWSqzQb1ToPgVtqapB",
 	} {
 		content, err := files.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		sum := sha512.Sum384(content)
 		if got := base64.StdEncoding.EncodeToString(sum[:]); got != want {
 			t.Errorf("%s: sha384 %s, want %s", name, got, want)
@@ -44,9 +44,7 @@ func TestVendoredFilesAreUnmodified(t *testing.T) {
 
 func TestAssetsAreServedUnderTheirHash(t *testing.T) {
 	a, err := Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	url := a.URL("app.css")
 	if !strings.HasPrefix(url, "/static/app.") || url == "/static/app.css" {
 		t.Fatalf("URL = %q has no hash", url)
@@ -72,8 +70,6 @@ func TestAssetsAreServedUnderTheirHash(t *testing.T) {
 func first(t *testing.T) string {
 	t.Helper()
 	content, err := files.ReadFile("files/" + Sheet)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	return string(content)
 }

@@ -18,6 +18,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/review"
 	"dropbell/domain/template"
+	"dropbell/musttest"
 	accesspages "dropbell/views/pages/access"
 	"dropbell/web/security"
 )
@@ -26,16 +27,12 @@ import (
 // must be a message key.
 func TestWhateverLooksLikeAKeyHasAMessage(t *testing.T) {
 	book, err := NewBook()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	// Names of other things: files, events of scripts, live values, beginnings.
 	other := regexp.MustCompile(`\.(csv|xlsx|js|css|svg|json|html)$|^dropbell\.|^state\.class$|_$`)
 	actions := inAuditLog(t, "Action")
 	keys, err := literals()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	for _, l := range book.Languages.All() {
 		families := map[string]bool{}
 		for _, key := range l.Keys() {
@@ -60,9 +57,7 @@ func begins(keys []string, with string) bool {
 // T takes a message with one form and N one with two.
 func TestCountedMessagesHaveForms(t *testing.T) {
 	book, err := NewBook()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	code := sources(t)
 	for _, l := range book.Languages.All() {
 		for _, m := range regexp.MustCompile(`\b([TN]|say)\((?:ctx, |r, )?"([a-z0-9_.-]+)"[,)]`).FindAllStringSubmatch(code, -1) {
@@ -85,9 +80,7 @@ func TestCountedMessagesHaveForms(t *testing.T) {
 // Every action that is written to the audit log has a text, for the line and for the filter.
 func TestEveryActionOfTheAuditLogHasWords(t *testing.T) {
 	book, err := NewBook()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	actions, kinds := inAuditLog(t, "Action"), inAuditLog(t, "ObjectKind")
 	if len(actions) < 40 || len(kinds) < 10 {
 		t.Fatalf("found only %d actions and %d kinds of objects", len(actions), len(kinds))
@@ -109,9 +102,7 @@ func TestEveryActionOfTheAuditLogHasWords(t *testing.T) {
 	for a := range actions {
 		page.Actions = append(page.Actions, a)
 	}
-	if err := page.Page().Render(book.Context(t.Context(), Story{}, Looks()[0], "nonce"), &options); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, page.Page().Render(book.Context(t.Context(), Story{}, Looks()[0], "nonce"), &options))
 	for kind := range kinds {
 		if !strings.Contains(options.String(), `<option value="`+kind+`"`) {
 			t.Errorf("the log cannot be filtered by %q", kind)
@@ -197,9 +188,7 @@ func inAuditLog(t *testing.T, field string) map[string]string {
 func packages(t *testing.T) map[string]*scope {
 	t.Helper()
 	all, err := parsePackages()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	return all
 }
 

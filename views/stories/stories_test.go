@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"dropbell/musttest"
 )
 
 // Each begins with letters that can be looked for quickly.
@@ -22,9 +24,7 @@ var (
 // blocks, or attributes of an older htmx.
 func TestStories(t *testing.T) {
 	book, err := NewBook()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	for i, s := range All() {
 		for _, look := range Looks() {
 			if look.Theme != [...]string{"light", "dark"}[i%2] {
@@ -83,17 +83,13 @@ func oneAction(t *testing.T, name, page string) {
 // the same zone.
 func TestTimesOfAUserNameTheirZone(t *testing.T) {
 	book, err := NewBook()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	p, zones := busyUser(), map[string]bool{}
 	for i := range p.Coupons {
 		p.Coupons[i].ShopTimezone = "Europe/Berlin"
 	}
 	var b bytes.Buffer
-	if err := p.Page().Render(book.Context(t.Context(), Story{}, Looks()[0], "nonce"), &b); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, p.Page().Render(book.Context(t.Context(), Story{}, Looks()[0], "nonce"), &b))
 	for _, m := range regexp.MustCompile(`<time datetime[^>]*>([^<]*)(?:<span class="zone">([^<]*))?`).FindAllStringSubmatch(b.String(), -1) {
 		zones[m[2]] = true
 		if m[2] == "" {
@@ -109,16 +105,12 @@ func TestTimesOfAUserNameTheirZone(t *testing.T) {
 // names their zone at least once.
 func TestPagesWithTimesNameTheirZone(t *testing.T) {
 	book, err := NewBook()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	times := regexp.MustCompile(`<time datetime="[^"]*" data-local>`)
 	zone := regexp.MustCompile(`Beijing time|Berlin time|UTC`)
 	for _, s := range All() {
 		var b bytes.Buffer
-		if err := s.Page.Render(book.Context(t.Context(), s, Looks()[0], "nonce"), &b); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, s.Page.Render(book.Context(t.Context(), s, Looks()[0], "nonce"), &b))
 		if times.Match(b.Bytes()) && !zone.Match(b.Bytes()) {
 			t.Errorf("%s shows times and no zone", s.Name)
 		}

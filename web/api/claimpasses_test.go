@@ -19,6 +19,7 @@ import (
 	"dropbell/domain/pass"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
+	"dropbell/musttest"
 	"dropbell/web/api"
 )
 
@@ -28,9 +29,7 @@ var passKeys = pass.NewKeys("a-pass-secret-of-32-bytes-for-tests")
 func solve(t testing.TB, a answer) string {
 	t.Helper()
 	var body struct{ Puzzle pass.Challenge }
-	if err := json.Unmarshal(a.Body.Bytes(), &body); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, json.Unmarshal(a.Body.Bytes(), &body))
 	salt, err1 := hex.DecodeString(body.Puzzle.Parameters.Salt)
 	nonce, err2 := hex.DecodeString(body.Puzzle.Parameters.Nonce)
 	if err1 != nil || err2 != nil || body.Puzzle.Signature == "" {
@@ -40,9 +39,7 @@ func solve(t testing.TB, a answer) string {
 		sum := sha256.Sum256(binary.BigEndian.AppendUint32(append(append([]byte{}, salt...), nonce...), n))
 		if key := hex.EncodeToString(sum[:]); strings.HasPrefix(key, body.Puzzle.Parameters.KeyPrefix) {
 			sent, err := json.Marshal(map[string]any{"challenge": body.Puzzle, "solution": map[string]any{"counter": n, "derivedKey": key, "time": 12.5}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.OK(t, err)
 			return base64.StdEncoding.EncodeToString(sent)
 		}
 	}
@@ -59,9 +56,7 @@ func (s *service) Verify(_ context.Context, token string) (bool, error) {
 func guarded(t testing.TB, checks *service) *fixture {
 	return newFixture(t, func(d *api.Deps) {
 		templates, err := lookup.New(d.Coupons.ClaimPasses.Templates.(dropsdb.Templates), now)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		d.Coupons.ClaimPasses.Verifier, d.Coupons.ClaimPasses.Templates = checks, templates
 		gate := d.Coupons.Claims.Gate
 		d.Coupons.Claims.Gate = &claim.Prefilter{Gate: gate, Templates: templates, Record: gate.(claim.Doors).Gate.(claim.Record), Now: now,

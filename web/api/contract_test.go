@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"dropbell/adapters/localstack"
+	"dropbell/musttest"
 	"dropbell/web/api"
 	"dropbell/web/api/pipeline"
 )
@@ -27,12 +28,8 @@ type contract struct {
 func newContract(t testing.TB) contract {
 	t.Helper()
 	c := contract{t, t.TempDir()}
-	if err := os.CopyFS(c.dir, os.DirFS("testdata/contract")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(c.dir, "openapi.json"), document(), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, os.CopyFS(c.dir, os.DirFS("testdata/contract")))
+	musttest.OK(t, os.WriteFile(filepath.Join(c.dir, "openapi.json"), document(), 0o644))
 	return c
 }
 
@@ -75,9 +72,7 @@ func TestGeneratedClientsCompile(t *testing.T) {
 	t.Parallel()
 	c := newContract(t)
 	for _, client := range []string{"oapiclient", "ogenclient"} {
-		if err := os.Mkdir(filepath.Join(c.dir, client), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, os.Mkdir(filepath.Join(c.dir, client), 0o755))
 	}
 	c.run("go", "tool", "oapi-codegen", "-config", "oapi-codegen.yml", "-o", "oapiclient/client.go", "openapi.json")
 	c.run("go", "tool", "ogen", "-config", "ogen.yml", "-loglevel", "error", "-target", "ogenclient", "-package", "ogenclient", "openapi.json")

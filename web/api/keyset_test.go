@@ -22,6 +22,7 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jwa"
 	"github.com/lestrrat-go/jwx/v3/jwk"
 
+	"dropbell/musttest"
 	"dropbell/web/api"
 	"dropbell/web/api/pipeline"
 )
@@ -62,9 +63,7 @@ func (s *keyServer) publish(t *testing.T, private map[string]any) {
 	set := jwk.NewSet()
 	for id, raw := range private {
 		key, err := jwk.Import(raw)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		_ = key.Set(jwk.KeyIDKey, id)
 		if raw, ok := raw.([]byte); !ok || raw == nil {
 			if key, err = jwk.PublicKeyOf(key); err != nil {
@@ -78,9 +77,7 @@ func (s *keyServer) publish(t *testing.T, private map[string]any) {
 
 func named(t *testing.T, id string, raw any) jwk.Key {
 	key, err := jwk.Import(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	_ = key.Set(jwk.KeyIDKey, id)
 	return key
 }
@@ -106,9 +103,7 @@ func TestKeySet(t *testing.T) {
 	defer cancel()
 	r := newFixture(t, func(d *api.Deps) {
 		tokens, err := pipeline.NewTokens(ctx, pipeline.TokenOptions{JWKSURL: server.URL, Issuer: "shop", Audience: "dropbell", Now: d.Now, Log: d.Log})
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		d.Tokens = tokens
 	})
 	good := map[string]any{"sub": "7", "exp": in(time.Hour), "iss": "shop", "aud": []string{"dropbell"}}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/reminder"
@@ -233,16 +234,7 @@ func (s *held) Reserve(ctx context.Context, c reminder.Change) (reminder.Decisio
 	return s.Store.Reserve(ctx, c)
 }
 
-func eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !done(); {
-		if time.Now().After(end) {
-			t.Fatalf("still not so: %s", what)
-		}
-		tick := time.NewTimer(10 * time.Millisecond)
-		<-tick.C
-	}
-}
+var eventually = localstack.Eventually
 
 // roundabout writes a wish in a form that is carried out the general way.
 func roundabout(wish map[string]any) string {

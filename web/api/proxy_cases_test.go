@@ -22,6 +22,7 @@ import (
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/claim"
 	"dropbell/domain/staff"
+	"dropbell/musttest"
 	"dropbell/web/api"
 	"dropbell/web/api/pipeline"
 )
@@ -55,9 +56,7 @@ func operations(t testing.TB) (list []described) {
 			Responses map[string]any
 		}
 	}
-	if err := json.Unmarshal(document(), &doc); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, json.Unmarshal(document(), &doc))
 	for _, path := range slices.Sorted(maps.Keys(doc.Paths)) {
 		for _, method := range slices.Sorted(maps.Keys(doc.Paths[path])) {
 			op := doc.Paths[path][method]
@@ -93,9 +92,7 @@ func operations(t testing.TB) (list []described) {
 func smallPNG(t testing.TB) string {
 	t.Helper()
 	var b strings.Builder
-	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 1, 1))); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, png.Encode(&b, image.NewGray(image.Rect(0, 0, 1, 1))))
 	return b.String()
 }
 

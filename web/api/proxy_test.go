@@ -30,6 +30,7 @@ import (
 
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/localstack/child"
+	"dropbell/musttest"
 )
 
 // numberHeader has the number of the test's request, for the server behind the proxy.
@@ -66,22 +67,16 @@ func startProxy(t *testing.T) *proxy {
 	server := httptest.NewServer(http.HandlerFunc(p.serve))
 	t.Cleanup(server.Close)
 	port, err := localstack.FreePort(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	log, err := os.Create(filepath.Join(c.dir, "prism.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer log.Close() // the child has its own
 	p.url = fmt.Sprintf("http://127.0.0.1:%d", port)
 	cmd := exec.Command(filepath.Join(bin, "prism"), "proxy", "openapi.json", server.URL+"/api/v1",
 		"--host", "127.0.0.1", "--port", strconv.Itoa(port), "--verboseLevel", "error")
 	cmd.Dir, cmd.Stdout, cmd.Stderr = c.dir, log, log
 	prism, err := child.Start(cmd, syscall.SIGKILL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(func() {
 		prism.Signal(syscall.SIGKILL)
 		<-prism.Done()

@@ -17,6 +17,7 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jws"
 	"github.com/lestrrat-go/jwx/v3/jwt"
 
+	"dropbell/musttest"
 	"dropbell/web/api"
 	"dropbell/web/api/pipeline"
 )
@@ -24,9 +25,7 @@ import (
 func ecKey(t *testing.T) *ecdsa.PrivateKey {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	return key
 }
 
@@ -40,9 +39,7 @@ func withKeys(t *testing.T, server *keyServer, change func(*pipeline.TokenOption
 			change(&o)
 		}
 		tokens, err := pipeline.NewTokens(t.Context(), o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		d.Tokens = tokens
 	})
 }
@@ -52,20 +49,14 @@ func signHead(t *testing.T, key jwk.Key, header, claims map[string]any) string {
 	t.Helper()
 	payload := jwt.New()
 	for name, value := range claims {
-		if err := payload.Set(name, value); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, payload.Set(name, value))
 	}
 	head := jws.NewHeaders()
 	for name, value := range header {
-		if err := head.Set(name, value); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, head.Set(name, value))
 	}
 	signed, err := jwt.Sign(payload, jwt.WithKey(jwa.ES256(), key, jws.WithProtectedHeaders(head)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	return string(signed)
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"dropbell/domain/delivery/feedback"
 	"dropbell/domain/fault"
+	"dropbell/musttest"
 	"dropbell/web/callbacks"
 	"dropbell/web/middleware"
 )
@@ -76,18 +77,12 @@ func serve(t *testing.T, d callbacks.Deps) string {
 func ask(t *testing.T, method, address, body string) (*http.Response, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, address, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	res, err := http.DefaultTransport.RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer res.Body.Close()
 	raw, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	return res, string(raw)
 }
 
@@ -253,9 +248,7 @@ func TestSlowCallersKeepOutNoProvider(t *testing.T) {
 	for i := range 70 {
 		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(2+i%3))}} // three addresses, each within its share
 		c, err := dialer.DialContext(t.Context(), "tcp", strings.TrimPrefix(server.URL, "http://"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		t.Cleanup(func() { _ = c.Close() })
 		if _, err := io.WriteString(c, "POST /callbacks/one HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n"); err != nil {
 			t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"dropbell/domain/draw"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
+	"dropbell/musttest"
 	"dropbell/views/static"
 	"dropbell/web/console/consoletest"
 	"dropbell/web/links"
@@ -25,13 +26,9 @@ import (
 func weighted(t *testing.T, n int) *lottery {
 	t.Helper()
 	keys, err := draw.NewKeys(secret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	local, err := beacon.NewLocal(keys[0].Beacon())
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	k, closes := keys[0], time.Date(2027, 1, 1, 12, 0, 0, 0, time.UTC)
 	card := draw.Card{Drop: 1, Version: 1, OpensAt: closes.Add(-time.Hour), ClosesAt: closes, Stock: n / 10, MaxWeight: 3, Source: draw.Source{Kind: draw.Local, Detail: local.Public()},
 		Doors: []draw.CardDoor{{Weight: 3, Name: "Members"}, {Weight: 1, Name: "Everybody"}}, Round: draw.RoundOf(closes, closes)}
@@ -41,22 +38,16 @@ func weighted(t *testing.T, n int) *lottery {
 		l.rows = append(l.rows, draw.Entry{UserID: int64(i + 1), Ticket: draw.Ticket(h[:16]), Salt: draw.Salt(h[16:]), Weight: 1 + 2*(i%5/4)}.Row())
 	}
 	seal, err := draw.NewSeal(card, l.rows, closes, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	result, _, _, err := draw.NewResult(card, seal, l.rows, hex.EncodeToString(local.Sign(seal.Round)), nil, beacon.Judge{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	for to, text := range map[*string]string{&l.Seal: seal.Text(), &l.Result: result.Text()} {
 		if *to, err = k.Sign(text); err != nil {
 			t.Fatal(err)
 		}
 	}
 	signed, err := k.Sign(card.Text())
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	l.Cards, l.Won, l.Round = []string{signed}, int64(result.Won), seal.Round
 	return l
 }
@@ -70,9 +61,7 @@ func TestDrawIsCheckedInTheBrowser(t *testing.T) {
 	}
 	l := weighted(t, n)
 	assets, err := static.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	pages := links.New(links.Deps{Links: user.NewLinks(secret), Channels: delivery.ChannelSetOf(delivery.Email), Now: still(), Log: slog.New(slog.DiscardHandler)})
 	mux := http.NewServeMux()
 	mux.Handle(static.Prefix, assets)

@@ -15,6 +15,7 @@ import (
 	"dropbell/domain/draw"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
+	"dropbell/musttest"
 	"dropbell/web/links"
 )
 
@@ -27,9 +28,7 @@ type lottery struct {
 func newLottery(t *testing.T) *lottery {
 	t.Helper()
 	keys, err := draw.NewKeys("a secret of at least thirty-two bytes")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	k, closes := keys[0], time.Date(2027, 1, 1, 12, 0, 0, 0, time.UTC)
 	card := draw.Card{Drop: 1, Version: 1, OpensAt: closes.Add(-time.Hour), ClosesAt: closes, Stock: 10, MaxWeight: 1, Source: draw.Sources{}.Of(template.Opening{}, k, 1)}
 	l := &lottery{Draw: draw.Draw{TemplateID: 1, State: draw.Done, Key: k.Public, OpensAt: card.OpensAt, ClosesAt: card.ClosesAt}}
@@ -39,18 +38,12 @@ func newLottery(t *testing.T) *lottery {
 		l.rows = append(l.rows, e.Row())
 	}
 	seal, err := draw.NewSeal(card, l.rows, closes, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	result, _, _, err := draw.NewResult(card, seal, l.rows, k.Commit(1).String(), nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	sign := func(text string) string {
 		signed, err := k.Sign(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		return signed
 	}
 	l.Cards, l.Seal, l.Result, l.Won = []string{sign(card.Text())}, sign(seal.Text()), sign(result.Text()), 10
@@ -85,14 +78,10 @@ func TestDrawPage(t *testing.T) {
 	get := func(path string) (int, string, http.Header) {
 		t.Helper()
 		res, err := http.Get(server.URL + links.DrawPrefix + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		defer res.Body.Close()
 		body, err := io.ReadAll(res.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		return res.StatusCode, string(body), res.Header
 	}
 	status, body, header := get("/1")

@@ -20,6 +20,7 @@ import (
 	"dropbell/domain/reminder"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
+	"dropbell/musttest"
 	"dropbell/web/links"
 )
 
@@ -95,17 +96,13 @@ func (d *fakeDrops) serve(t *testing.T) string {
 func click(t *testing.T, method, url string, header ...string) *http.Response {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	req.Header.Set("User-Agent", browser)
 	for i := 0; i < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}
 	res, err := http.DefaultTransport.RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	_ = res.Body.Close()
 	return res
 }
@@ -194,9 +191,7 @@ func TestPageOfADrop(t *testing.T) {
 		req, _ := http.NewRequestWithContext(t.Context(), method, url, nil)
 		req.Header.Set("User-Agent", browser)
 		res, err := http.DefaultTransport.RoundTrip(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		defer func() { _ = res.Body.Close() }()
 		raw, _ := io.ReadAll(res.Body)
 		if policy := res.Header.Get("Content-Security-Policy"); res.StatusCode < 300 && !strings.Contains(policy, "img-src 'self' https:") {

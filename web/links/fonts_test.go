@@ -5,19 +5,16 @@ import (
 	"strings"
 	"testing"
 
+	"dropbell/musttest"
 	"dropbell/views/i18n"
 )
 
 // Every text of the console that a picture can have is drawable in every language.
 func TestFontsHaveTheTextsOfPictures(t *testing.T) {
 	f, err := openFonts()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	languages, err := i18n.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	for _, l := range languages.All() {
 		for _, key := range l.Keys() {
 			if text := l.T(key); (strings.HasPrefix(key, "story.") || strings.HasPrefix(key, "report.stage.")) && f.drawable(f.regular, text) == "" {

@@ -25,6 +25,7 @@ import (
 	"dropbell/domain/series"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
+	"dropbell/musttest"
 	"dropbell/web/links"
 )
 
@@ -41,9 +42,7 @@ type fixture struct {
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	db, err := postgres.Open(t.Context(), localstack.Database(t), postgres.Options{AppName: "links-test"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(db.Close)
 	g := &fixture{T: t, users: &user.Service{Store: audiencedb.NewUsers(db)}}
 	g.series = dropsdb.NewSeries(db)
@@ -74,22 +73,16 @@ func token(id user.ID, c delivery.Channel) string { return user.NewLinks(secret)
 func ask(t *testing.T, method, url, kind string, body io.Reader) (*http.Response, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	req.Header.Set("User-Agent", browser)
 	if kind != "" {
 		req.Header.Set("Content-Type", kind)
 	}
 	res, err := http.DefaultTransport.RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	return res, string(text)
 }
 
@@ -116,9 +109,7 @@ func TestOneClick(t *testing.T) {
 	}
 	var b bytes.Buffer
 	m := multipart.NewWriter(&b)
-	if err := errors.Join(m.WriteField("List-Unsubscribe", "One-Click"), m.Close()); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, errors.Join(m.WriteField("List-Unsubscribe", "One-Click"), m.Close()))
 	if res, _ := ask(t, http.MethodPost, g.url+token(8, delivery.SMS), m.FormDataContentType(), &b); res.StatusCode != 200 || g.off(8) != delivery.SMS.Bit() {
 		t.Fatalf("multipart: %d, off %05b", res.StatusCode, g.off(8))
 	}
@@ -249,9 +240,7 @@ func TestEndOfAStandingReservation(t *testing.T) {
 		}
 	}
 	ten, err := reminder.NewReminder(delivery.App, 10)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	if _, err := g.series.Stand(t.Context(), 1, 7, reminder.BitmapOf(ten)); err != nil {
 		t.Fatal(err)
 	}

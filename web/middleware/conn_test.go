@@ -13,14 +13,14 @@ import (
 	"time"
 
 	"golang.org/x/net/nettest"
+
+	"dropbell/musttest"
 )
 
 // TestConnections: a connection keeps the contract of net.Conn, deadlines above all.
 func TestConnections(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	ours := Connections(l)
 	defer func() { _ = ours.Close() }()
 	nettest.TestConn(t, func() (c1, c2 net.Conn, stop func(), err error) {
@@ -50,16 +50,12 @@ func TestTimeLimitsOfConnections(t *testing.T) {
 	}{"headers on a new connection": {false, true}, "headers on a kept one": {true, true}, "no further request": {true, false}} {
 		t.Run(name, func(t *testing.T) {
 			c, err := net.Dial("tcp", server.Listener.Addr().String())
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.OK(t, err)
 			in := bufio.NewReader(c)
 			if client.kept {
 				_, _ = io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
 				res, err := http.ReadResponse(in, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				musttest.OK(t, err)
 				_, _ = io.Copy(io.Discard, res.Body)
 			}
 			ended := make(chan struct{})
@@ -123,16 +119,12 @@ func TestUnwatched(t *testing.T) {
 	server.Start()
 	defer server.Close()
 	c, err := net.Dial("tcp", server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	in := bufio.NewReader(c)
 	for range 3 {
 		_, _ = io.WriteString(c, "POST /unwatched HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}")
 		res, err := http.ReadResponse(in, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		if _, err := io.Copy(io.Discard, res.Body); err != nil || res.StatusCode != http.StatusOK {
 			t.Fatal(res.Status, err)
 		}

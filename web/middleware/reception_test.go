@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"dropbell/musttest"
 	"dropbell/web/middleware"
 )
 
@@ -18,9 +19,7 @@ func sendFrom(t *testing.T, local, to, text string) net.Conn {
 	t.Helper()
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(local)}}
 	c, err := d.DialContext(t.Context(), "tcp", to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(func() { _ = c.Close() })
 	if _, err := io.WriteString(c, text); err != nil {
 		t.Fatal(err)
@@ -31,9 +30,7 @@ func sendFrom(t *testing.T, local, to, text string) net.Conn {
 func statusOf(t *testing.T, c net.Conn) int {
 	t.Helper()
 	res, err := http.ReadResponse(bufio.NewReader(c), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer res.Body.Close()
 	return res.StatusCode
 }

@@ -10,6 +10,7 @@ import (
 
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/redis"
+	"dropbell/musttest"
 	"dropbell/web/middleware"
 )
 
@@ -17,9 +18,7 @@ import (
 // nothing about rarely used keys, and continue without Redis.
 func TestProcessesShareALimit(t *testing.T) {
 	client, err := redis.Open(localstack.RedisServer(t).URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(func() { client.Close() })
 	counts := redis.NewCounts(client)
 	const limit = 640 // of which ten are not shared, and one comes back in an hour
@@ -29,9 +28,7 @@ func TestProcessesShareALimit(t *testing.T) {
 	a, b := middleware.NewAttempts(limit, time.Hour), middleware.NewAttempts(limit, time.Hour)
 	exchange := func(l *middleware.Limiter) {
 		t.Helper()
-		if err := l.Exchange(t.Context(), name, counts, now); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, l.Exchange(t.Context(), name, counts, now))
 	}
 	allow := func(l *middleware.Limiter, key middleware.LimitKey, n int) (allowed int) {
 		for range n {

@@ -10,6 +10,7 @@ import (
 	"dropbell/domain/delivery/provider"
 	"dropbell/domain/seal"
 	"dropbell/domain/staff"
+	"dropbell/musttest"
 )
 
 // TestCallbacksReachTheirProvider: two providers of one kind each accept callbacks with their own
@@ -18,14 +19,10 @@ func TestCallbacksReachTheirProvider(t *testing.T) {
 	const key = "a key of at least thirty-two bytes"
 	handler, sql := smsWeb(t, smsEnv(t, "PROVIDERS_KEY", key))
 	db, err := postgres.Open(t.Context(), sql.Config().ConnString(), postgres.Options{AppName: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(db.Close)
 	box, err := seal.New(provider.SealPurpose, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	s := &provider.Service{Store: deliverydb.NewConfigured(db), Box: box, Keyed: true, IsCountry: sms.IsCountry}
 	for _, token := range []string{smstest.TwilioToken, "the token of another account"} {
 		if _, err := s.Create(t.Context(), staff.System(), provider.Input{Kind: provider.Twilio, Spec: provider.Spec{Name: token[:5], Weight: 1, Enabled: true,

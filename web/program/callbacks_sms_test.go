@@ -16,6 +16,7 @@ import (
 	"dropbell/adapters/postgres/pgtest/rows"
 	"dropbell/adapters/sms/smstest"
 	"dropbell/domain/delivery/feedback"
+	"dropbell/musttest"
 )
 
 // smsEnv is the environment of a web process with an SMS provider, behind a proxy with another host
@@ -34,22 +35,14 @@ func smsEnv(t *testing.T, more ...string) map[string]string {
 func smsWeb(t *testing.T, env map[string]string) (http.Handler, *pgxpool.Pool) {
 	t.Helper()
 	cfg, err := config.Load(func(name string) string { return env[name] })
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	p, err := build(t.Context(), cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(func() { _ = p.Close() })
 	handler, err := p.handler(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	sql, err := pgxpool.New(context.WithoutCancel(t.Context()), env["DATABASE_URL"])
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(sql.Close)
 	return handler, sql
 }
@@ -64,9 +57,7 @@ func passed(handler http.Handler, r *http.Request) *httptest.ResponseRecorder {
 
 func value[T any](t *testing.T, sql *pgxpool.Pool, query string) (v T) {
 	t.Helper()
-	if err := sql.QueryRow(t.Context(), query).Scan(&v); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, sql.QueryRow(t.Context(), query).Scan(&v))
 	return v
 }
 
@@ -77,9 +68,7 @@ func TestCallbacksOfTwilio(t *testing.T) {
 		t.Fatal(err)
 	}
 	due, err := roaring64.BitmapOf(5).ToBytes()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	batch := rows.ID(t, sql, "batches", rows.Row{"channel": 2, "from_user": 5, "to_user": 5, "due": due, "sent_count": 1})
 	twilio := smstest.NewTwilio()
 	defer twilio.Close()

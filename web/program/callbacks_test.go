@@ -15,6 +15,7 @@ import (
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres/pgtest/rows"
 	"dropbell/domain/delivery/feedback"
+	"dropbell/musttest"
 )
 
 // TestCallbacksAreWired sends a provider's callbacks through the whole program: one is stored, one
@@ -25,27 +26,17 @@ func TestCallbacksAreWired(t *testing.T) {
 		"POSTMARK_WEBHOOK_SECRET": "a word of 16 bytes", "DIRECTMAIL_TOKEN": "a token of 16 bytes", "SES_TOPICS": "arn:aws:sns:eu-west-1:123456789012:mail", "MAILGUN_WEBHOOK_KEY": "a key of 16 bytes",
 		"SENDGRID_WEBHOOK_KEY": "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEFv2+fTSw3f8bHQxoj7qV+VdE3lryHmeel9OcNjL8QZ1+J9G6bvTTOwQxAAepWDnmY8HiSwxkL9CsHuSgAkwkFA=="}
 	cfg, err := config.Load(func(name string) string { return env[name] })
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	p, err := build(t.Context(), cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(func() { _ = p.Close() })
 	handler, err := p.handler(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	sql, err := pgxpool.New(context.WithoutCancel(t.Context()), env["DATABASE_URL"])
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(sql.Close)
 	due, err := roaring64.BitmapOf(5).ToBytes()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	batch := rows.ID(t, sql, "batches", rows.Row{"channel": 1, "from_user": 5, "to_user": 5, "due": due, "sent_count": 1})
 	body := `{"RecordType":"Delivery","Recipient":"ada@shop.example","DeliveredAt":"2026-11-05T16:33:54Z","Metadata":{"dropbell":"` +
 		feedback.NewRefs(secret).Text(feedback.Ref{Batch: batch, User: 5}) + `"}}`
@@ -72,9 +63,7 @@ func TestCallbacksAreWired(t *testing.T) {
 		t.Errorf("%d delivered, %v", delivered, err)
 	}
 	families, err := p.Registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	series := map[string]int{}
 	for _, f := range families {
 		series[f.GetName()] = len(f.GetMetric())

@@ -25,6 +25,7 @@ import (
 	couponsdb "dropbell/adapters/postgres/coupons"
 	"dropbell/adapters/postgres/pgtest/rows"
 	"dropbell/domain/event"
+	"dropbell/musttest"
 )
 
 // journal keeps the log of a program; it may be written and read concurrently.
@@ -85,14 +86,7 @@ func patient(env map[string]string) func(string) string {
 	return func(name string) string { return cmp.Or(env[name], defaults[name]) }
 }
 
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for began, patience := time.Now(), localstack.Patience(t); !ok(); <-time.After(50 * time.Millisecond) {
-		if time.Since(began) > patience {
-			t.Fatalf("not within %s: %s", patience, what)
-		}
-	}
-}
+var eventually = localstack.Eventually
 
 // call sends one request and returns its status and the answer's fields.
 func (n node) call(method, path string, header map[string]string, body string) (int, map[string]any, error) {
@@ -128,9 +122,7 @@ func TestARushThroughTwoNodes(t *testing.T) {
 		"ADMIN_API_KEY": testKey, "RATE_LIMIT_PER_MINUTE": "0", "RATE_LIMIT_KEY_PER_MINUTE": "0"}
 	nodes := []node{startNode(t, env), startNode(t, env)}
 	sql, err := pgxpool.New(t.Context(), env["DATABASE_URL"])
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer sql.Close()
 	id := openDrop(t, nodes[0], sql, stock)
 	var won, asked atomic.Int64
@@ -162,9 +154,7 @@ func TestARushThroughTwoNodes(t *testing.T) {
 	all.Go(func() { <-stopped; _ = nodes[1].stop() })
 	all.Wait()
 	db, err := postgres.Open(t.Context(), env["DATABASE_URL"], postgres.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer db.Close()
 	var template int64
 	if _, err := fmt.Sscan(id, &template); err != nil {
@@ -209,18 +199,14 @@ func TestErasedUsersGetNothing(t *testing.T) {
 	env := map[string]string{"DATABASE_URL": localstack.Database(t), "REDIS_URL": localstack.RedisServer(t).URL(), "HTTP_ADDR": "127.0.0.1:0", "ADMIN_API_KEY": testKey}
 	n := startNode(t, env)
 	sql, err := pgxpool.New(t.Context(), env["DATABASE_URL"])
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer sql.Close()
 	id := openDrop(t, n, sql, 100)
 	erased, other := map[string]string{"X-User-ID": "7"}, map[string]string{"X-User-ID": "8"}
 	ask := func(path string, header map[string]string, body string) string {
 		t.Helper()
 		status, got, err := n.call("POST", path, header, body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		return fmt.Sprint(status, " ", got["code"])
 	}
 	claim, reserve := `{"template_id":"`+id+`"}`, `{"template_id":"`+id+`","shop_number":"10","reminders":[{"channel":"app","minutes":20}]}`
@@ -253,13 +239,9 @@ func TestErasedUsersGetNothing(t *testing.T) {
 func TestOtherNodesHearThatItIsSoldOut(t *testing.T) {
 	env := map[string]string{"DATABASE_URL": localstack.Database(t), "REDIS_URL": localstack.RedisServer(t).URL()}
 	cfg, err := config.Load(func(name string) string { return env[name] })
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	p, err := build(t.Context(), cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(func() { _ = p.Close() })
 	// With a stopped clock a cached template stays unchanged until it is invalidated.
 	now := time.Now()
@@ -267,22 +249,16 @@ func TestOtherNodesHearThatItIsSoldOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	sql, err := pgxpool.New(t.Context(), env["DATABASE_URL"])
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer sql.Close()
 	rows.Drop{OpensAt: now}.Add(t, sql)
 	left := func() int64 {
 		found, err := p.lookup.Template(t.Context(), 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		return found.StockLeft()
 	}
 	hear := func(total int64) int64 {
-		if err := p.soldOut(t.Context(), "", event.Coupons{Issued: []event.Issue{{TemplateID: 1, Issued: 1, Total: total}, {TemplateID: 99, Total: 5}}}); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, p.soldOut(t.Context(), "", event.Coupons{Issued: []event.Issue{{TemplateID: 1, Issued: 1, Total: total}, {TemplateID: 99, Total: 5}}}))
 		return left()
 	}
 	before := left()

@@ -11,6 +11,7 @@ import (
 	"dropbell/adapters/config"
 	"dropbell/adapters/localstack"
 	"dropbell/domain/redeemcode"
+	"dropbell/musttest"
 )
 
 // TestRedemptionsAreWired sends two codes through the whole program: an invented code, and a
@@ -20,29 +21,17 @@ func TestRedemptionsAreWired(t *testing.T) {
 	env := map[string]string{"DATABASE_URL": localstack.Database(t), "REDIS_URL": localstack.RedisServer(t).URL(), "CODE_KEYS": keys,
 		"ADMIN_API_KEY": "dbk_abcdefghijklmnopqrstuvwxyz012345"}
 	cfg, err := config.Load(func(name string) string { return env[name] })
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	p, err := build(t.Context(), cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(func() { _ = p.Close() })
 	handler, err := p.handler(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.ensureAccess(context.WithoutCancel(t.Context())); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
+	musttest.OK(t, p.ensureAccess(context.WithoutCancel(t.Context())))
 	ring, err := redeemcode.ParseKeys(keys)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	never, err := ring.Code(1, 417)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	for _, code := range []string{"1111-1111-1111-1111", never.Text()} {
 		r := httptest.NewRequest(http.MethodPost, "/api/v1/redemptions", strings.NewReader(`{"code":"`+code+`"}`))
 		r.Header.Set("Authorization", "Bearer "+cfg.AdminAPIKey)

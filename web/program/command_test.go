@@ -14,6 +14,7 @@ import (
 	"dropbell/adapters/config"
 	"dropbell/adapters/localstack"
 	"dropbell/migrations"
+	"dropbell/musttest"
 )
 
 // environment is a getenv of pairs.
@@ -45,9 +46,7 @@ func TestMistakesBeforeTheStart(t *testing.T) {
 // TestNoWayForEndUsers is said once, at the start.
 func TestNoWayForEndUsers(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0") // so that web gives up
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer taken.Close()
 	for secret, want := range map[string]int{"": 1, "a secret of tests, long enough for HS256": 0} {
 		var out bytes.Buffer
@@ -67,26 +66,18 @@ func TestNoWayForEndUsers(t *testing.T) {
 func TestWebSaysThatItWaits(t *testing.T) {
 	url := localstack.Database(t)
 	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer conn.Close(context.WithoutCancel(t.Context()))
 	version, err := migrations.Released.Latest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	if _, err := conn.Exec(t.Context(), `delete from goose_db_version where version_id >= $1`, version); err != nil {
 		t.Fatal(err)
 	}
 	cfg, err := config.Load(environment("DATABASE_URL", url, "REDIS_URL", "redis://127.0.0.1:1"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	lines := lineWriter(make(chan string, 100))
 	p, err := build(t.Context(), cfg, cfg.Logger("web", lines))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer p.Close()
 	again, ended := make(chan time.Time), make(chan struct{})
 	go func() {

@@ -17,6 +17,7 @@ import (
 	"dropbell/adapters/redisgate"
 	"dropbell/app"
 	"dropbell/domain/claim/gate"
+	"dropbell/musttest"
 )
 
 // gateNode is one web process, as far as its handler goes.
@@ -31,21 +32,13 @@ const nodeKey = "dbk_0123456789abcdefghijklmnopqrstuvwxyzABCDEF"
 func newGateNode(t *testing.T, env map[string]string) gateNode {
 	t.Helper()
 	cfg, err := config.Load(patient(env))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	p, err := build(t.Context(), cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(func() { _ = p.Close() })
-	if err := p.ensureAccess(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, p.ensureAccess(t.Context()))
 	h, err := p.handler(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
 	return gateNode{t, p, server.URL + "/api/v1"}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"dropbell/adapters/localstack"
+	"dropbell/musttest"
 )
 
 // TestProcessesShareRateLimits: the requests that one process has allowed a key are deducted from
@@ -17,14 +18,10 @@ func TestProcessesShareRateLimits(t *testing.T) {
 	nodes := []node{startNode(t, env), startNode(t, env)}
 	remaining := func(n node) int {
 		q, err := http.NewRequest(http.MethodGet, "http://"+n.address+"/api/v1/admin/templates", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		q.Header.Set("Authorization", "Bearer "+testKey)
 		answer, err := http.DefaultClient.Do(q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		answer.Body.Close()
 		left, err := strconv.Atoi(answer.Header.Get("RateLimit-Remaining"))
 		if err != nil {

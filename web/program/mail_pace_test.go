@@ -11,6 +11,7 @@ import (
 	"dropbell/adapters/redis"
 	"dropbell/app"
 	"dropbell/domain/delivery"
+	"dropbell/musttest"
 )
 
 // TestThePaceOfMails: the page shows the workers' counts from Redis and the database. Without Redis
@@ -21,13 +22,9 @@ func TestThePaceOfMails(t *testing.T) {
 	now := app.Clock().UTC()
 	env := map[string]string{"DATABASE_URL": localstack.Database(t), "REDIS_URL": server.URL(), "MAIL_DOMAIN_RATES": "qq.com=50", "MAIL_WARMUP": now.AddDate(0, 0, -1).Format(time.DateOnly) + ":100x2"}
 	cfg, err := config.Load(func(name string) string { return env[name] })
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	p, err := build(t.Context(), cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(func() { _ = p.Close() })
 	pacer := redis.NewDomainPacer(p.Redis, cfg.Mail.DomainRates, app.Clock, redis.NewAlone(redis.AloneConfig{Now: app.Clock}))
 	pacer.Admit(t.Context(), "qq.com", redis.Mails{All: 80, Until: now.Add(time.Hour)})

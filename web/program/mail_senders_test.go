@@ -9,6 +9,7 @@ import (
 	"dropbell/adapters/localstack"
 	"dropbell/domain/delivery/provider"
 	"dropbell/domain/staff"
+	"dropbell/musttest"
 )
 
 // TestSendersOfMailsAreThoseOfTheViewersShops: the page Mail domain shows the environment's mail
@@ -18,13 +19,9 @@ func TestSendersOfMailsAreThoseOfTheViewersShops(t *testing.T) {
 	env := map[string]string{"DATABASE_URL": localstack.Database(t), "REDIS_URL": localstack.RedisServer(t).URL(), "SMTP_URL": "smtp://relay.example:25?from=a@environment.example",
 		"PROVIDERS_KEY": "a key with at least thirty-two bytes"}
 	cfg, err := config.Load(func(name string) string { return env[name] })
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	p, err := build(t.Context(), cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(func() { _ = p.Close() })
 	if _, err := p.DB.Pool.Exec(t.Context(), `insert into shops (number, name, timezone) values (10, 'Tea House', 'UTC'), (11, 'Coffee House', 'UTC') on conflict do nothing`); err != nil {
 		t.Fatal(err)
@@ -45,9 +42,7 @@ func TestSendersOfMailsAreThoseOfTheViewersShops(t *testing.T) {
 		{nil, []string{"coffee.example", "common.example", "environment.example", "tea.example"}},
 	} {
 		senders, err := p.mailCheck().Senders(t.Context(), staff.Member{ID: 7, Role: staff.Viewer, Shops: c.shops}.Actor())
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		var got []string
 		for _, s := range senders {
 			got = append(got, s.From)

@@ -11,6 +11,7 @@ import (
 
 	"dropbell/adapters/config"
 	"dropbell/adapters/localstack"
+	"dropbell/musttest"
 )
 
 // TestHandbookListsTheMetrics: the handbook lists exactly the metrics of the program.
@@ -18,21 +19,15 @@ func TestHandbookListsTheMetrics(t *testing.T) {
 	database := localstack.Database(t)
 	env := map[string]string{"DATABASE_URL": database, "DATABASE_REPLICA_URL": database, "REDIS_URL": localstack.RedisServer(t).URL()}
 	cfg, err := config.Load(func(name string) string { return env[name] })
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	p, err := build(t.Context(), cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(func() { _ = p.Close() })
 	if _, err := p.handler(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	raw, err := os.ReadFile("../../docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	_, rest, _ := strings.Cut(string(raw), "### Metrics of web")
 	section, _, _ := strings.Cut(rest, "\n### ")
 	descriptions := make(chan *prometheus.Desc)

@@ -1,7 +1,6 @@
 package program
 
 import (
-	"dropbell/adapters/config"
 	"dropbell/adapters/oidc"
 	"dropbell/adapters/redisgate"
 	"dropbell/adapters/sheet"
@@ -13,14 +12,6 @@ import (
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 )
-
-// smsProvider names the provider of SMS; empty = none is configured.
-func smsProvider(cfg config.Config) string {
-	if !cfg.SMS.Configured() {
-		return ""
-	}
-	return cfg.SMS.Provider
-}
 
 // campaignLinks signs and reads the tracked links of campaigns. Without a secret there are no
 // links.

@@ -13,6 +13,7 @@ import (
 
 	"dropbell/adapters/config"
 	"dropbell/adapters/localstack"
+	"dropbell/musttest"
 )
 
 // TestBehindATransactionPooler: two whole programs take reservations and claims with two database
@@ -24,15 +25,11 @@ func TestBehindATransactionPooler(t *testing.T) {
 		"REDIS_URL": localstack.RedisServer(t).URL(), "HTTP_ADDR": "127.0.0.1:0", "ADMIN_API_KEY": testKey, "RATE_LIMIT_PER_MINUTE": "0"}
 	nodes := []node{startNode(t, env), startNode(t, env)}
 	sql, err := pgxpool.New(t.Context(), direct)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer sql.Close()
 	number := func(statement string, args ...any) (n int) {
 		t.Helper()
-		if err := sql.QueryRow(t.Context(), statement, args...).Scan(&n); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, sql.QueryRow(t.Context(), statement, args...).Scan(&n))
 		return n
 	}
 	sale := openDrop(t, nodes[0], sql, stock)
@@ -79,13 +76,9 @@ func TestReadinessNamesATransactionPooler(t *testing.T) {
 	url := localstack.TransactionPooler(t, localstack.Database(t), 2)
 	for mode, named := range map[string]bool{"": true, "transaction": false} {
 		cfg, err := config.Load(environment("DATABASE_URL", url, "REDIS_URL", "redis://127.0.0.1:1", "DATABASE_POOL_MODE", mode))
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		p, err := build(t.Context(), cfg, slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		defer p.Close()
 		w := httptest.NewRecorder()
 		p.ready(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))

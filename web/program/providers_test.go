@@ -11,6 +11,7 @@ import (
 	"dropbell/domain/delivery/provider"
 	"dropbell/domain/seal"
 	"dropbell/domain/staff"
+	"dropbell/musttest"
 )
 
 // TestAChannelThatStaffConfigure: a channel can be reserved in every process while a provider for
@@ -19,15 +20,11 @@ func TestAChannelThatStaffConfigure(t *testing.T) {
 	const key = "a key of at least thirty-two bytes"
 	env := smsEnv(t, "PROVIDERS_KEY", key, "WEBHOOK_URL", "https://shop.example/notify", "WEBHOOK_SECRET", "whsec_YSBzZWNyZXQgdGhhdCBub2JvZHkgdXNlcw==")
 	cfg, err := config.Load(func(name string) string { return env[name] })
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	var processes []*program
 	for range 2 {
 		p, err := build(t.Context(), cfg, slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		t.Cleanup(func() { _ = p.Close() })
 		processes = append(processes, p)
 	}
@@ -48,18 +45,14 @@ func TestAChannelThatStaffConfigure(t *testing.T) {
 		}
 	}
 	box, err := seal.New(provider.SealPurpose, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	s := &provider.Service{Store: processes[0].Stores.Providers, Box: box, Keyed: true, IsCountry: sms.IsCountry}
 	always := delivery.ChannelSetOf(delivery.App, delivery.Webhook)
 	want("at first", always)
 	create := func(kind provider.Kind, shop int64, settings, secrets map[string]string) provider.Provider {
 		t.Helper()
 		p, err := s.Create(t.Context(), staff.System(), provider.Input{Kind: kind, Spec: provider.Spec{Name: "n", Weight: 1, Enabled: true, Settings: settings}, Shop: shop, Secrets: secrets}, "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		return p
 	}
 	first := create(provider.JSON, 0, map[string]string{"url": "https://sms.example"}, map[string]string{"token": "secret"})

@@ -14,6 +14,7 @@ import (
 
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres/pgtest/rows"
+	"dropbell/musttest"
 )
 
 // member is a member signed in to the console of a node.
@@ -28,9 +29,7 @@ const memberPassword = "ring the bell at noon"
 func (n node) signIn(t *testing.T) member {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	m := member{t, n, &http.Client{Jar: jar}}
 	m.send("/signin", url.Values{"email": {"ada@dropbell.test"}, "password": {memberPassword}})
 	return m
@@ -114,9 +113,7 @@ func TestReportsOfTheConsoleReadTheReplica(t *testing.T) {
 	standby := localstack.Standby(t, primary)
 	open := func(url string) *pgxpool.Pool {
 		pool, err := pgxpool.New(t.Context(), url)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		t.Cleanup(pool.Close)
 		return pool
 	}
@@ -162,9 +159,7 @@ func TestReportsOfTheConsoleReadTheReplica(t *testing.T) {
 	})
 
 	// Without a standby pages come from the primary.
-	if err := standby.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, standby.Kill())
 	for _, path := range reportPages {
 		reader.look(path) // any failure ends the test
 	}

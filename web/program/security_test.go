@@ -13,6 +13,7 @@ import (
 
 	"dropbell/adapters/config"
 	"dropbell/app"
+	"dropbell/musttest"
 )
 
 func TestSecurityText(t *testing.T) {
@@ -70,14 +71,10 @@ func TestMetricsOnTheirOwnAddress(t *testing.T) {
 	p := &program{App: &app.App{Config: config.Config{MetricsAddr: "127.0.0.1:0"}, Registry: prometheus.NewRegistry(), Log: slog.New(slog.NewTextHandler(lines, nil))}}
 	p.Registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "claims"}, func() float64 { return 7 }))
 	stop, err := p.serveMetrics()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	_, address, _ := strings.Cut(strings.TrimSpace(<-lines), "address=")
 	answer, err := http.Get("http://" + address + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	text, _ := io.ReadAll(answer.Body)
 	answer.Body.Close()
 	if answer.StatusCode != 200 || !strings.Contains(string(text), "claims 7") {

@@ -10,32 +10,25 @@ import (
 	"dropbell/adapters/config"
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/wallet/wallettest"
+	"dropbell/musttest"
 )
 
 // TestWalletIsWired: calls of devices are served if Apple's Wallet is configured, and only then.
 // Passes contain the address of this installation.
 func TestWalletIsWired(t *testing.T) {
 	id, err := wallettest.NewIdentity("pass.com.example.coupons", "ABCDE12345")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	env := map[string]string{"DATABASE_URL": localstack.Database(t), "REDIS_URL": localstack.RedisServer(t).URL(), "LINK_SECRET": "a secret of at least thirty-two bytes",
 		"AUTH_JWT_SECRET": "a secret of tests, long enough for HS256", "PUBLIC_URL": "https://drops.example/"}
 	serve := func() (*program, http.Handler) {
 		t.Helper()
 		cfg, err := config.Load(func(name string) string { return env[name] })
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		p, err := build(t.Context(), cfg, slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		t.Cleanup(func() { _ = p.Close() })
 		handler, err := p.handler(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		return p, handler
 	}
 	report := func(handler http.Handler) int {

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"dropbell/domain/staff"
+	"dropbell/musttest"
 	"dropbell/web/security"
 )
 
@@ -76,9 +77,7 @@ func TestAFloodIsOneEntry(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if err := l.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, l.Flush(t.Context()))
 	if len(b.entries) != 1 || b.counted() != 8000 || b.from[0].Address != "203.0.113.7" || b.from[0].RequestID != "r" {
 		t.Errorf("%d entries of %d occurrences, from %+v", len(b.entries), b.counted(), b.from)
 	}
@@ -111,9 +110,7 @@ func TestManyAddressesAndNoDatabase(t *testing.T) {
 		}
 	}
 	b.away = false
-	if err := l.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, l.Flush(t.Context()))
 	if len(b.entries) > security.MaxKinds+len(security.Events()) || b.counted() != addresses {
 		t.Errorf("%d entries of %d occurrences, want %d", len(b.entries), b.counted(), addresses)
 	}

@@ -24,6 +24,7 @@ import (
 	"dropbell/domain/coupon"
 	"dropbell/domain/coupon/wallet"
 	"dropbell/domain/user"
+	"dropbell/musttest"
 	walletweb "dropbell/web/wallet"
 )
 
@@ -198,17 +199,11 @@ func TestChangedPass(t *testing.T) {
 func passJSON(t *testing.T, raw []byte) string {
 	t.Helper()
 	archive, err := zip.NewReader(bytes.NewReader(raw), int64(len(raw)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	f, err := archive.Open("pass.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	content, err := io.ReadAll(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	return string(content)
 }
 

@@ -9,6 +9,7 @@ import (
 	"dropbell/adapters/config"
 	"dropbell/adapters/localstack"
 	"dropbell/domain/cell"
+	"dropbell/musttest"
 )
 
 // TestCellCommand: an empty database becomes cell 5, whose ids begin above the given number and name
@@ -16,9 +17,7 @@ import (
 func TestCellCommand(t *testing.T) {
 	url := localstack.Database(t)
 	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer conn.Close(t.Context())
 	env := func(name string) string { return map[string]string{"DATABASE_URL": url}[name] }
 	run := func(want string, code int, args ...string) {
@@ -41,9 +40,7 @@ func TestCellCommand(t *testing.T) {
 	run("is cell 5\n", 0)
 	for _, table := range []string{"templates", "coupons", "slots"} {
 		var ids []int64
-		if err := conn.QueryRow(t.Context(), `select array(select nextval(pg_get_serial_sequence($1, 'id')) from generate_series(1, 2))`, table).Scan(&ids); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, conn.QueryRow(t.Context(), `select array(select nextval(pg_get_serial_sequence($1, 'id')) from generate_series(1, 2))`, table).Scan(&ids))
 		if ids[0] != 1030 || ids[1] != 1094 || cell.Of(ids[1], 1001) != 5 {
 			t.Errorf("%s: ids %v", table, ids)
 		}

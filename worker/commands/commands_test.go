@@ -17,6 +17,7 @@ import (
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres/pgtest/rows"
 	"dropbell/migrations"
+	"dropbell/musttest"
 )
 
 // environment is a getenv of pairs.
@@ -32,9 +33,7 @@ func environment(pairs ...string) func(string) string {
 func TestExitCodes(t *testing.T) {
 	url := localstack.Database(t)
 	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer conn.Close(context.WithoutCancel(t.Context()))
 	for issued := range int64(2) {
 		rows.Drop{Issued: issued, OpensAt: time.Now(), ClosesAt: time.Now().AddDate(0, 0, 1)}.Add(t, conn)
@@ -93,13 +92,9 @@ func TestExitCodes(t *testing.T) {
 func emptyDatabase(t *testing.T) string {
 	t.Helper()
 	address, err := url.Parse(localstack.Database(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	conn, err := pgx.Connect(t.Context(), address.String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	name := conn.Config().Database + "_empty"
 	if _, err := conn.Exec(t.Context(), "create database "+name); err != nil {
 		t.Fatal(err)
@@ -120,9 +115,7 @@ func emptyDatabase(t *testing.T) string {
 func TestMigrateTells(t *testing.T) {
 	url := emptyDatabase(t)
 	other, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer other.Close(context.WithoutCancel(t.Context()))
 	const gooseLock = 4097083626
 	if _, err := other.Exec(t.Context(), `select pg_advisory_lock($1)`, gooseLock); err != nil {
@@ -145,17 +138,11 @@ func TestMigrateTells(t *testing.T) {
 	for l := range lines.line {
 		rest = append(rest, l)
 	}
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, <-ended)
 	files, err := fs.ReadDir(migrations.Released.FS, ".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	newest, err := migrations.Released.Newest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	if len(rest) != 2*len(files)+1 {
 		t.Fatalf("%d lines for %d migrations:\n%s", len(rest), len(files), strings.Join(rest, ""))
 	}

@@ -18,6 +18,7 @@ import (
 	"dropbell/app"
 	"dropbell/domain/doctor"
 	"dropbell/migrations"
+	"dropbell/musttest"
 )
 
 // An installation is a durable PostgreSQL and Redis of a test alone, and an environment.
@@ -33,9 +34,7 @@ type installation struct {
 func newInstallation(t *testing.T) *installation {
 	t.Helper()
 	server, err := localstack.StartPostgres(t.Context(), localstack.Options{Durable: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	queue, err := localstack.StartRedis(t.Context(), localstack.Options{Durable: true})
 	if err != nil {
 		t.Fatal(errors.Join(err, server.Stop(context.Background())))
@@ -45,17 +44,13 @@ func newInstallation(t *testing.T) *installation {
 			t.Error(err)
 		}
 	})
-	if err := migrations.Up(t.Context(), server.URL()); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, migrations.Up(t.Context(), server.URL()))
 	i := &installation{T: t, now: app.Clock, env: map[string]string{"DATABASE_URL": server.URL(), "REDIS_URL": queue.URL()}}
 	if i.conn, err = pgx.Connect(t.Context(), server.URL()); err != nil {
 		t.Fatal(err)
 	}
 	options, err := goredis.ParseURL(queue.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	i.store = goredis.NewClient(options)
 	t.Cleanup(func() { _ = errors.Join(i.conn.Close(context.Background()), i.store.Close()) })
 	return i
@@ -134,9 +129,7 @@ func TestDoctor(t *testing.T) {
 		}
 	}
 	var version int64
-	if err := i.conn.QueryRow(t.Context(), `select max(version_id) from goose_db_version`).Scan(&version); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, i.conn.QueryRow(t.Context(), `select max(version_id) from goose_db_version`).Scan(&version))
 	durable := i.env["DATABASE_URL"]
 	set := func(name, value string) func() { return func() { i.env[name] = value } }
 	for _, c := range []struct {

@@ -18,6 +18,7 @@ import (
 
 	"dropbell/adapters/localstack"
 	"dropbell/migrations"
+	"dropbell/musttest"
 )
 
 // The steps of a later release: a step that adds a column, and a contracting step that waits for
@@ -55,18 +56,14 @@ end $$;
 func next(t *testing.T) migrations.Steps {
 	t.Helper()
 	files, err := fs.ReadDir(migrations.Released.FS, ".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	steps := fstest.MapFS{
 		"90001_extra.sql":           {Data: []byte(addsColumn)},
 		"90002_former_contract.sql": {Data: []byte(dropsIndex)},
 	}
 	for _, f := range files {
 		text, err := fs.ReadFile(migrations.Released.FS, f.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		steps[f.Name()] = &fstest.MapFile{Data: text}
 	}
 	return migrations.Steps{FS: steps}
@@ -78,9 +75,7 @@ func beforeContracting(t *testing.T) (conn *pgx.Conn, url string, steps migratio
 	t.Helper()
 	url = localstack.Database(t)
 	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
 	if _, err := conn.Exec(t.Context(), `create index coupons_former on coupons (claim_id)`); err != nil {
 		t.Fatal(err)
@@ -90,9 +85,7 @@ func beforeContracting(t *testing.T) (conn *pgx.Conn, url string, steps migratio
 
 func hasFormerIndex(t *testing.T, conn *pgx.Conn) (yes bool) {
 	t.Helper()
-	if err := conn.QueryRow(t.Context(), `select to_regclass('coupons_former') is not null`).Scan(&yes); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, conn.QueryRow(t.Context(), `select to_regclass('coupons_former') is not null`).Scan(&yes))
 	return yes
 }
 
@@ -100,9 +93,7 @@ func hasFormerIndex(t *testing.T, conn *pgx.Conn) (yes bool) {
 func TestADatabaseFromBeforeTheFirstReleaseIsRefused(t *testing.T) {
 	url := localstack.Database(t)
 	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer conn.Close(context.WithoutCancel(t.Context()))
 	if _, err := conn.Exec(t.Context(), `update goose_db_version set version_id = 54 where version_id >= $1`, migrations.Oldest); err != nil {
 		t.Fatal(err)
@@ -122,9 +113,7 @@ func TestMigrateLeavesWhatThePreviousVersionNeeds(t *testing.T) {
 	run := func(contract bool) string {
 		t.Helper()
 		var out strings.Builder
-		if err := migrate(t.Context(), steps, contract, environment("DATABASE_URL", url), &out); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, migrate(t.Context(), steps, contract, environment("DATABASE_URL", url), &out))
 		return out.String()
 	}
 	for _, begins := range []string{"migration 90001_extra.sql begins\n", "nothing to do; the database is at migration 90001\n"} {
@@ -149,14 +138,10 @@ func TestMigrateLeavesWhatThePreviousVersionNeeds(t *testing.T) {
 func TestContractingKeepsNobodyWaiting(t *testing.T) {
 	conn, url, steps := beforeContracting(t)
 	reader, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer reader.Close(context.WithoutCancel(t.Context()))
 	long, err := reader.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	if _, err := long.Exec(t.Context(), `select count(*) from coupons`); err != nil {
 		t.Fatal(err)
 	}
@@ -167,10 +152,8 @@ func TestContractingKeepsNobodyWaiting(t *testing.T) {
 	}()
 	for end := time.Now().Add(30 * time.Second); ; {
 		var gaveWay bool // and sleeps
-		if err := conn.QueryRow(t.Context(), `select exists (select from pg_stat_activity
-			where datname = current_database() and query like '%coupons_former%' and wait_event = 'PgSleep')`).Scan(&gaveWay); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, conn.QueryRow(t.Context(), `select exists (select from pg_stat_activity
+			where datname = current_database() and query like '%coupons_former%' and wait_event = 'PgSleep')`).Scan(&gaveWay))
 		if gaveWay {
 			break
 		}
@@ -187,9 +170,7 @@ func TestContractingKeepsNobodyWaiting(t *testing.T) {
 		t.Fatalf("it is done while somebody reads: %v", err)
 	default:
 	}
-	if err := long.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, long.Rollback(t.Context()))
 	if err := <-ended; err != nil || hasFormerIndex(t, conn) {
 		t.Errorf("%v; there is an index: %v", err, hasFormerIndex(t, conn))
 	}
@@ -199,9 +180,7 @@ func TestContractingKeepsNobodyWaiting(t *testing.T) {
 // apply all migrations.
 func TestMigrateWithoutASuperuser(t *testing.T) {
 	admin, err := pgx.Connect(t.Context(), localstack.Database(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(func() { _ = admin.Close(context.WithoutCancel(t.Context())) })
 	name := "plain_" + strings.ToLower(rand.Text()[:12])
 	exec := func(ctx context.Context, sql string) {
@@ -220,9 +199,7 @@ func TestMigrateWithoutASuperuser(t *testing.T) {
 	to := url.URL{Scheme: "postgres", User: url.UserPassword(name, "x"), Host: net.JoinHostPort(address.Host, fmt.Sprint(address.Port)), Path: name}
 	env := func(variable string) string { return map[string]string{"DATABASE_URL": to.String()}[variable] }
 	for range 2 {
-		if err := Do(t.Context(), []string{"migrate", "contract"}, env, io.Discard); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, Do(t.Context(), []string{"migrate", "contract"}, env, io.Discard))
 	}
 }
 
@@ -232,9 +209,7 @@ func TestMigratingQueuesNobody(t *testing.T) {
 	url := localstack.Database(t)
 	connect := func() *pgx.Conn {
 		c, err := pgx.Connect(t.Context(), url)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		t.Cleanup(func() { _ = c.Close(context.WithoutCancel(t.Context())) })
 		return c
 	}
@@ -263,9 +238,7 @@ func TestMigratingQueuesNobody(t *testing.T) {
 	if _, err := long.Exec(t.Context(), `commit`); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, <-done)
 	if _, err := other.Exec(t.Context(), `select extra from audit`); err != nil {
 		t.Error(err)
 	}

@@ -9,14 +9,13 @@ import (
 	"dropbell/adapters/config"
 	"dropbell/adapters/localstack"
 	"dropbell/domain/staff"
+	"dropbell/musttest"
 )
 
 func TestPasswordLinkCommand(t *testing.T) {
 	url := localstack.Database(t)
 	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer conn.Close(t.Context())
 	if _, err := conn.Exec(t.Context(), `
 		insert into staff (email, role, password_hash) values ('ada@example.com', 'admin', 'x');
@@ -31,9 +30,7 @@ func TestPasswordLinkCommand(t *testing.T) {
 			t.Errorf("%v: %v", args, err)
 		}
 	}
-	if err := Do(t.Context(), []string{"password-link", "Ada@Example.com"}, env, &out); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, Do(t.Context(), []string{"password-link", "Ada@Example.com"}, env, &out))
 	address, _, _ := strings.Cut(out.String(), "\n")
 	token, ours := strings.CutPrefix(address, "https://drops.example.com/password?token=")
 	var stored string

@@ -10,6 +10,7 @@ import (
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/redis"
 	"dropbell/domain/delivery"
+	"dropbell/musttest"
 	"dropbell/worker/campaigns"
 	workerdelivery "dropbell/worker/delivery"
 	"dropbell/worker/senders"
@@ -27,9 +28,7 @@ func TestAProbeIsNotLostToTheRate(t *testing.T) {
 	if wait, _ := a.Admit(t.Context(), load); wait != 0 {
 		t.Fatalf("the first waits %v", wait)
 	}
-	if err := p.Redis.HSet(t.Context(), "breaker:sms", "state", redis.StateOpen, "until", 1, "backoff", 5000).Err(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, p.Redis.HSet(t.Context(), "breaker:sms", "state", redis.StateOpen, "until", 1, "backoff", 5000).Err())
 	probe := func(what string) {
 		t.Helper()
 		if wait, state, err := breaker.Admit(t.Context(), delivery.SMS); wait != 0 || state != redis.StateHalfOpen || err != nil {
@@ -54,22 +53,14 @@ func TestRatesHoldWithoutRedis(t *testing.T) {
 		t.Fatal(err)
 	}
 	var running int64
-	if err := conn.QueryRow(t.Context(), `insert into campaigns (name, channel, content, audience, starts_at, ends_at, rate_per_second, state, creator, created_by)
-		values ('Bells', $1, '{}', '{"all":true}', now(), now() + interval '1 hour', 20, 'running', 'Lin', 'Lin') returning id`, delivery.Webhook).Scan(&running); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, conn.QueryRow(t.Context(), `insert into campaigns (name, channel, content, audience, starts_at, ends_at, rate_per_second, state, creator, created_by)
+		values ('Bells', $1, '{}', '{"all":true}', now(), now() + interval '1 hour', 20, 'running', 'Lin', 'Lin') returning id`, delivery.Webhook).Scan(&running))
 	away, err := redis.Open("redis://127.0.0.1:1") // nothing answers there
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer func() { _ = away.Close() }()
 	other := workdb.Process{ID: uuid.New(), Program: "worker", Channels: delivery.ChannelSetOf(delivery.Webhook)}
-	if err := workdb.NewProcesses(p.DB).Enter(t.Context(), other); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.processes.Enter(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, workdb.NewProcesses(p.DB).Enter(t.Context(), other))
+	musttest.OK(t, p.processes.Enter(t.Context()))
 	if n, of := p.processes.All(t.Context()), p.processes.Delivering(t.Context(), delivery.Webhook); n != 2 || of != 2 {
 		t.Fatalf("%d workers, %d deliver the channel", n, of)
 	}

@@ -21,6 +21,7 @@ import (
 	"dropbell/adapters/push/webpush"
 	"dropbell/domain/staff/alert"
 	"dropbell/domain/user"
+	"dropbell/musttest"
 	"dropbell/worker/work"
 )
 
@@ -60,9 +61,7 @@ func (s *pushService) taken() string {
 // browser is a subscription of a browser with this endpoint.
 func (s *pushService) browser(t *testing.T, path string) user.PushSubscription {
 	key, err := ecdh.P256().GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	auth := make([]byte, 16)
 	_, _ = rand.Read(auth)
 	return user.PushSubscription{Endpoint: s.URL + "/" + path, P256dh: base64.RawURLEncoding.EncodeToString(key.PublicKey().Bytes()), Auth: base64.RawURLEncoding.EncodeToString(auth)}
@@ -77,9 +76,7 @@ func TestAlertsByPush(t *testing.T) {
 	db, err := postgres.Open(t.Context(), url, postgres.Options{AppName: "push"})
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 	}
 	must(err)
 	t.Cleanup(db.Close)

@@ -18,6 +18,7 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
+	"dropbell/musttest"
 )
 
 // TestAnnouncementsGoOut sends the notice of a cancelled drop through a whole worker: once
@@ -31,9 +32,7 @@ func TestAnnouncementsGoOut(t *testing.T) {
 			env := map[string]string{"DATABASE_URL": localstack.Database(t), "REDIS_URL": localstack.RedisServer(t).URL(), "WORKER_HTTP_ADDR": "127.0.0.1:0"}
 			notices, tpl := calledOff(t, env["DATABASE_URL"])
 			conn, err := pgx.Connect(t.Context(), env["DATABASE_URL"])
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.OK(t, err)
 			defer conn.Close(context.WithoutCancel(t.Context()))
 			if tag, err := conn.Exec(t.Context(), spoil); err != nil || tag.RowsAffected() != 1 {
 				t.Fatalf("%v %v", tag, err)
@@ -55,9 +54,7 @@ func calledOff(t *testing.T, url string) (*reminder.Announcements, int64) {
 	t.Helper()
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 	}
 	db, err := postgres.Open(t.Context(), url, postgres.Options{AppName: "test"})
 	must(err)

@@ -19,6 +19,7 @@ import (
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
+	"dropbell/musttest"
 )
 
 // bouncing is a mail server that accepts every mail and mails a bounce report to the envelope
@@ -81,9 +82,7 @@ func (s sized) Size() int64 { return s.Reader.Size() }
 // report by mail for each of them. The worker stores the bounces and suppresses the addresses.
 func TestABounceComesBackAsMail(t *testing.T) {
 	owner, memory := imapmemserver.NewUser("bounces", "secret"), imapmemserver.New()
-	if err := owner.Create("INBOX", nil); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, owner.Create("INBOX", nil))
 	memory.AddUser(owner)
 	box := imapserver.New(&imapserver.Options{InsecureAuth: true, NewSession: func(*imapserver.Conn) (imapserver.Session, *imapserver.GreetingData, error) {
 		return memory.NewSession(), nil, nil
@@ -93,9 +92,7 @@ func TestABounceComesBackAsMail(t *testing.T) {
 	addresses := [2]string{}
 	for i, serve := range []func(net.Listener) error{box.Serve, relay.Serve} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		addresses[i] = l.Addr().String()
 		go func() { _ = serve(l) }()
 	}
@@ -104,19 +101,13 @@ func TestABounceComesBackAsMail(t *testing.T) {
 	url := localstack.Database(t)
 	cfg, err := config.Load(environment("DATABASE_URL", url, "REDIS_URL", localstack.RedisServer(t).URL(), "LINK_SECRET", "0123456789abcdef0123456789abcdef",
 		"SMTP_URL", "smtp://"+addresses[1]+"?from=drops@shop.example", "BOUNCE_ADDRESS", "bounces@mail.shop.example", "BOUNCE_IMAP_URL", "imap://bounces:secret@"+addresses[0]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	var log bytes.Buffer
 	p, err := build(t.Context(), cfg, slog.New(slog.NewTextHandler(&log, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer p.Close()
 	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer conn.Close(t.Context())
 	for _, sql := range []string{
 		`insert into users (id, name, email) select n, 'Ada', 'ada' || n || '@Recipient.example' from generate_series(1, 3) n`,
@@ -131,16 +122,12 @@ func TestABounceComesBackAsMail(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := drain(t, p, delivery.Email); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, drain(t, p, delivery.Email))
 	if _, err := owner.Append("INBOX", sized{strings.NewReader("Content-Type: multipart/report; boundary=b\r\n\r\n--b\r\n\r\nada1@recipient.example\r\n--b--\r\n")}, &imap.AppendOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 { // the second time the mailbox is empty
-		if err := loopOf(t, p, "bounce mailbox")(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, loopOf(t, p, "bounce mailbox")(t.Context()))
 	}
 	for sql, want := range map[string]int{
 		`select bounced_count from batch_feedback`:                                                               3,

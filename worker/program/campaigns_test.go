@@ -26,6 +26,7 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
+	"dropbell/musttest"
 	"dropbell/worker/commands"
 )
 
@@ -223,16 +224,12 @@ func TestCampaignGrantsThroughTheGate(t *testing.T) {
 // TestLatchLetsOneThrough: the quick refusal in Redis, and that it is given back.
 func TestLatchLetsOneThrough(t *testing.T) {
 	client, err := redis.Open(localstack.RedisServer(t).URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer client.Close()
 	l, key := redis.NewLock(client), [32]byte{1}
 	take := func(id int64) bool {
 		mine, err := l.Take(t.Context(), key, id, time.Minute)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		return mine
 	}
 	if first, again := take(1), take(1); !first || !again || take(2) {

@@ -19,6 +19,7 @@ import (
 	"dropbell/domain/event"
 	"dropbell/domain/staff"
 	"dropbell/domain/testmessage"
+	"dropbell/musttest"
 )
 
 // TestChannelTestsGoOut sends a test message through a whole worker to a real provider: once
@@ -41,18 +42,14 @@ func TestChannelTestsGoOut(t *testing.T) {
 			env := map[string]string{"DATABASE_URL": localstack.Database(t), "REDIS_URL": localstack.RedisServer(t).URL(), "WORKER_HTTP_ADDR": "127.0.0.1:0",
 				"WEBHOOK_URL": provider.URL, "WEBHOOK_SECRET": "whsec_YSBzZWNyZXQgdGhhdCBub2JvZHkgdXNlcw=="}
 			db, err := postgres.Open(t.Context(), env["DATABASE_URL"], postgres.Options{AppName: "test"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.OK(t, err)
 			t.Cleanup(db.Close)
 			tests := &testmessage.ChannelTests{Store: deliverydb.NewChannelTests(db), Configured: delivery.ChannelSetOf(delivery.Webhook)}
 			if _, err := tests.Start(t.Context(), staff.System(), testmessage.TestWish{Channel: delivery.Webhook, Recipient: "1001"}); err != nil {
 				t.Fatal(err)
 			}
 			conn, err := pgx.Connect(t.Context(), env["DATABASE_URL"])
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.OK(t, err)
 			defer conn.Close(context.WithoutCancel(t.Context()))
 			// It goes out although the channel is paused.
 			if _, err := conn.Exec(t.Context(), spoil+`; update channel_settings set paused = true`); err != nil {
@@ -65,13 +62,9 @@ func TestChannelTestsGoOut(t *testing.T) {
 			var seen delivery.ProviderHealth
 			for end := time.Now().Add(localstack.Patience(t)); time.Now().Before(end) && (got.State != testmessage.TestDone || seen.Calls == 0); {
 				list, err := tests.Tests(t.Context(), staff.System(), delivery.Webhook, 1)
-				if err != nil {
-					t.Fatal(err)
-				}
+				musttest.OK(t, err)
 				all, err := deliverydb.NewChannels(db).Providers(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
+				musttest.OK(t, err)
 				got, seen = list[0], all[delivery.Webhook]
 				pause := time.NewTimer(50 * time.Millisecond)
 				<-pause.C

@@ -15,15 +15,14 @@ import (
 	"dropbell/adapters/postgres/pgtest/rows"
 	"dropbell/domain/coupon"
 	"dropbell/domain/task"
+	"dropbell/musttest"
 )
 
 // lockedCoupon returns a coupon that order A holds for so long.
 func lockedCoupon(t *testing.T, conn *pgx.Conn, url string, lasting time.Duration) (*coupon.Service, int64) {
 	t.Helper()
 	db, err := postgres.Open(t.Context(), url, postgres.Options{AppName: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(db.Close)
 	drop := rows.Drop{Issued: 1, OpensAt: time.Now()}.Add(t, conn)
 	id := rows.ID(t, conn, "coupons", rows.Row{"template_id": drop, "user_id": 7, "expires_at": rows.SQL("now() + interval '1 hour'")})
@@ -37,9 +36,7 @@ func lockedCoupon(t *testing.T, conn *pgx.Conn, url string, lasting time.Duratio
 func stateOf(t *testing.T, s *coupon.Service, id int64) coupon.State {
 	t.Helper()
 	c, err := s.Coupon(t.Context(), 0, id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	return c.Coupon.State
 }
 
@@ -47,9 +44,7 @@ func stateOf(t *testing.T, s *coupon.Service, id int64) coupon.State {
 func TestLockEndsByItself(t *testing.T) {
 	env := map[string]string{"DATABASE_URL": localstack.Database(t), "REDIS_URL": localstack.RedisServer(t).URL(), "WORKER_HTTP_ADDR": "127.0.0.1:0"}
 	conn, err := pgx.Connect(t.Context(), env["DATABASE_URL"])
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer conn.Close(context.WithoutCancel(t.Context()))
 	s, id := lockedCoupon(t, conn, env["DATABASE_URL"], 2*time.Second)
 	ctx, stop := context.WithCancel(t.Context())
@@ -77,9 +72,7 @@ func TestLockEndsByItself(t *testing.T) {
 func TestTimersOfLocksFromBefore(t *testing.T) {
 	p, conn := assembled(t)
 	s, id := lockedCoupon(t, conn, p.Config.DatabaseURL, time.Hour)
-	if err := taskOf(t, p, task.EndLock)(t.Context(), []byte(`{"coupon_id":"1","order_id":"A"}`)); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, taskOf(t, p, task.EndLock)(t.Context(), []byte(`{"coupon_id":"1","order_id":"A"}`)))
 	if got := stateOf(t, s, id); got != coupon.Locked {
 		t.Fatalf("the coupon is %s", got)
 	}

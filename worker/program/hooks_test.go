@@ -29,6 +29,7 @@ import (
 	"dropbell/domain/event/hook"
 	"dropbell/domain/seal"
 	"dropbell/domain/staff"
+	"dropbell/musttest"
 )
 
 // receiver is a shop's server. It keeps what is signed with its secret.
@@ -84,9 +85,7 @@ func TestEventsReachAShopsServer(t *testing.T) {
 	server := localstack.RedisServer(t)
 	url := localstack.Database(t)
 	sql, err := pgxpool.New(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(sql.Close)
 	exec := func(statement string, args ...any) {
 		t.Helper()
@@ -98,13 +97,9 @@ func TestEventsReachAShopsServer(t *testing.T) {
 
 	const key = "a key with at least thirty-two bytes"
 	box, err := seal.New(hook.SealPurpose, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	db, err := postgres.Open(t.Context(), url, postgres.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(db.Close)
 	service := &hook.Service{Store: workdb.NewHooks(db), Box: box, Insecure: true, Now: app.Clock, Wake: func(context.Context, int64) {}}
 	shop := &receiver{t: t}
@@ -113,9 +108,7 @@ func TestEventsReachAShopsServer(t *testing.T) {
 	t.Cleanup(target.Close)
 	operator := staff.Actor{Label: "staff:1", Role: staff.Operator}
 	endpoint, secret, err := service.Create(t.Context(), operator, 10, hook.Input{URL: target.URL, Enabled: true}, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	shop.secret.Store(&secret)
 
 	env := map[string]string{"DATABASE_URL": url, "REDIS_URL": server.URL(), "WORKER_HTTP_ADDR": "127.0.0.1:0", "EVENTS_KEY": key, "EVENTS_INSECURE": "on"}
@@ -178,9 +171,7 @@ func TestEventsReachAShopsServer(t *testing.T) {
 
 	// A delivery whose task is lost with all of Redis is found, and has the same id.
 	options, err := goredis.ParseURL(server.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	client := goredis.NewClient(options)
 	t.Cleanup(func() { client.Close() })
 	// Without wallets and APNS_LIVE their consumer groups read all the same, so that Redis keeps
@@ -198,12 +189,8 @@ func TestEventsReachAShopsServer(t *testing.T) {
 	before := shop.of(hook.DropPublished)[0]
 	shop.status.Store(500)
 	var id int64
-	if err := sql.QueryRow(t.Context(), `select d.id from hook_deliveries d join hook_events v on v.id = d.event_id where v.type = 'drop.published'`).Scan(&id); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(service.Replay(t.Context(), operator, endpoint.ID, id), client.FlushAll(t.Context()).Err()); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, sql.QueryRow(t.Context(), `select d.id from hook_deliveries d join hook_events v on v.id = d.event_id where v.type = 'drop.published'`).Scan(&id))
+	musttest.OK(t, errors.Join(service.Replay(t.Context(), operator, endpoint.ID, id), client.FlushAll(t.Context()).Err()))
 	if again := arrives(hook.DropPublished, 2)[1]; again != before {
 		t.Errorf("sent again as %+v, was %+v", again, before)
 	}
@@ -235,9 +222,7 @@ func TestEventsReachAShopsServer(t *testing.T) {
 		return err
 	})
 	var kept []byte
-	if err := sql.QueryRow(t.Context(), `select secret from hook_endpoints`).Scan(&kept); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, sql.QueryRow(t.Context(), `select secret from hook_endpoints`).Scan(&kept))
 	if plain, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_")); len(plain) != 32 || strings.Contains(string(kept), string(plain)) {
 		t.Error("the secret is stored as it is")
 	}

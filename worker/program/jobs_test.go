@@ -21,6 +21,7 @@ import (
 	"dropbell/domain/event"
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
+	"dropbell/musttest"
 	"dropbell/worker/work"
 )
 
@@ -59,9 +60,7 @@ func TestStepsWorker(t *testing.T) {
 		return
 	}
 	var env map[string]string
-	if err := json.Unmarshal([]byte(raw), &env); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, json.Unmarshal([]byte(raw), &env))
 	t.Log(runWithSteps(t.Context(), env))
 }
 
@@ -69,14 +68,10 @@ func jobEnv(t *testing.T) (map[string]string, *job.Service, *pgx.Conn) {
 	t.Helper()
 	env := map[string]string{"DATABASE_URL": localstack.Database(t), "REDIS_URL": localstack.RedisServer(t).URL(), "WORKER_HTTP_ADDR": "127.0.0.1:0"}
 	db, err := postgres.Open(t.Context(), env["DATABASE_URL"], postgres.Options{AppName: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(db.Close)
 	conn, err := pgx.Connect(t.Context(), env["DATABASE_URL"])
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
 	return env, &job.Service{Store: workdb.NewJobs(db)}, conn
 }
@@ -84,9 +79,7 @@ func jobEnv(t *testing.T) (map[string]string, *job.Service, *pgx.Conn) {
 func startSteps(t *testing.T, s *job.Service, n int) job.Job {
 	t.Helper()
 	j, err := s.Start(t.Context(), staff.System(), job.New{Kind: "test.steps", Title: "Count", Params: json.RawMessage(fmt.Sprint(n))}, staff.Operate)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	return j
 }
 
@@ -128,9 +121,7 @@ func TestKilledWorkersJobGoesOn(t *testing.T) {
 	raw, _ := json.Marshal(env)
 	victim := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestStepsWorker$")
 	victim.Env = append(os.Environ(), stepsEnv+"="+string(raw))
-	if err := victim.Start(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, victim.Start())
 	awaitJob(t, service, j.ID, "the first worker", func(j job.Job) bool { return j.Done >= 3 })
 	_ = victim.Process.Kill()
 	_ = victim.Wait()

@@ -16,6 +16,7 @@ import (
 	"dropbell/adapters/postgres/pgtest/rows"
 	"dropbell/adapters/push/pushtest"
 	"dropbell/domain/live"
+	"dropbell/musttest"
 )
 
 // TestLiveActivitiesFollowADrop: two workers give a drop one channel and broadcast each change
@@ -24,9 +25,7 @@ import (
 func TestLiveActivitiesFollowADrop(t *testing.T) {
 	server, url := localstack.RedisServer(t), localstack.Database(t)
 	sql, err := pgxpool.New(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(sql.Close)
 	exec := func(statement string) {
 		t.Helper()
@@ -35,9 +34,7 @@ func TestLiveActivitiesFollowADrop(t *testing.T) {
 		}
 	}
 	apple, err := pushtest.NewAPNs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(apple.Close)
 	channels := apple.Channels()
 	rows.Drop{Name: "Half price", OpensAt: time.Now().Add(2 * time.Hour)}.Add(t, sql)
@@ -87,16 +84,12 @@ func TestLiveActivitiesFollowADrop(t *testing.T) {
 	// Apple fails twice and the task is lost with all of Redis: the present is broadcast.
 	channels.Fail(pushtest.Fault{Status: 503, Reason: "ServiceUnavailable"}, pushtest.Fault{Status: 500})
 	options, err := goredis.ParseURL(server.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	client := goredis.NewClient(options)
 	t.Cleanup(func() { client.Close() })
 	exec(`update templates set opens_at = date_trunc('second', now()) - interval '1 minute', issued = 2`)
 	exec(`update live_channels set next_at = now()`) // as by an event whose task is lost
-	if err := client.FlushAll(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, client.FlushAll(t.Context()).Err())
 	shows("open", 0, 80, 3)
 
 	channels.Drop()

@@ -16,6 +16,7 @@ import (
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/app"
 	"dropbell/domain/delivery"
+	"dropbell/musttest"
 )
 
 // accepting is a mail server that accepts every mail and counts them.
@@ -47,29 +48,21 @@ func TestAWarmUpFromDayToDay(t *testing.T) {
 	server := &accepting{}
 	relay := smtp.NewServer(smtp.BackendFunc(func(*smtp.Conn) (smtp.Session, error) { return acceptingSession{server}, nil }))
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	go func() { _ = relay.Serve(l) }()
 	t.Cleanup(func() { _ = relay.Close() })
 	today := app.Clock().UTC()
 	url := localstack.Database(t)
 	cfg, err := config.Load(environment("DATABASE_URL", url, "REDIS_URL", localstack.RedisServer(t).URL(), "SMTP_URL", "smtp://"+l.Addr().String()+"?from=drops@shop.example",
 		"MAIL_WARMUP", today.Format(time.DateOnly)+":2x2"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	p, err := build(t.Context(), cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer p.Close()
 	day := today
 	p.senders.Pace.Now = func() time.Time { return day }
 	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer conn.Close(t.Context())
 	do := func(sql string, args ...any) {
 		t.Helper()
@@ -85,9 +78,7 @@ func TestAWarmUpFromDayToDay(t *testing.T) {
 		t.Helper()
 		do(`update exceptions set next_retry_at = now() - interval '1 second' where next_retry_at is not null`)
 		do(`update batches set next_run_at = now() where state <> 'done'`)
-		if err := drain(t, p, delivery.Email); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, drain(t, p, delivery.Email))
 		server.mu.Lock()
 		defer server.mu.Unlock()
 		if server.mails != mails {

@@ -21,6 +21,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/staff/alert"
 	"dropbell/domain/task"
+	"dropbell/musttest"
 	"dropbell/worker/workertest"
 )
 
@@ -35,18 +36,12 @@ func assembledOn(t *testing.T, database, redis string) (*program, *pgx.Conn) {
 	t.Helper()
 	env := map[string]string{"DATABASE_URL": database, "REDIS_URL": redis}
 	cfg, err := config.Load(func(name string) string { return env[name] })
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	p, err := build(t.Context(), cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(func() { _ = p.Close() })
 	conn, err := pgx.Connect(t.Context(), env["DATABASE_URL"])
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
 	return p, conn
 }
@@ -89,9 +84,7 @@ func watchOf(p *program, k alert.Kind) func(context.Context) ([]alert.Condition,
 func drain(t *testing.T, p *program, c delivery.Channel) error {
 	t.Helper()
 	payload, err := json.Marshal(task.BatchPayload{Channel: c.String()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	return taskOf(t, p, task.Deliver)(t.Context(), payload)
 }
 
@@ -99,9 +92,7 @@ func drain(t *testing.T, p *program, c delivery.Channel) error {
 func TestHandbookListsTheMetrics(t *testing.T) {
 	p, _ := assembled(t)
 	raw, err := os.ReadFile("../../docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	_, rest, _ := strings.Cut(string(raw), "### Metrics of worker")
 	section, _, _ := strings.Cut(rest, "\n## ")
 	descriptions := make(chan *prometheus.Desc)
@@ -128,21 +119,15 @@ func TestHandbookListsTheMetrics(t *testing.T) {
 // The handbook lists, for each loop, what is missing while it fails.
 func TestHandbookListsTheLoops(t *testing.T) {
 	raw, err := os.ReadFile("../../docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	_, rest, _ := strings.Cut(string(raw), "## Background job fails")
 	section, _, _ := strings.Cut(rest, "\n## ")
 	sources, err := filepath.Glob("../*/*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	loops := map[string]bool{}
 	for _, name := range sources {
 		source, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		for _, m := range regexp.MustCompile(`(?:\.Every\([^"\n]+, |\.Attempts\(|\badd\(shell\.[A-Z][a-z]+, |Role: shell\.[A-Z][a-z]+, Name: )"([a-z ]+)",`).FindAllSubmatch(source, -1) {
 			loops[string(m[1])] = true
 			if !strings.Contains(section, "\n| "+string(m[1])+" |") {
@@ -176,9 +161,7 @@ func TestCensusTellsWhatIsOff(t *testing.T) {
 			t.Fatalf("%v in %s", err, sql)
 		}
 	}
-	if err := p.census.count(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, p.census.count(t.Context()))
 	workertest.Expect(t, p.Registry, 10, "dropbell_balance_difference", "template=7", "slot=3", "channel=sms") // 5 reserved and 5 sent, and no recipients
 	workertest.Expect(t, p.Registry, 1, "dropbell_balance_slots")
 	workertest.Expect(t, p.Registry, 4, "dropbell_notice_difference", "template=7", "run=9")
@@ -193,9 +176,7 @@ func TestCensusTellsWhatIsOff(t *testing.T) {
 	}
 	forecasts := func() (n int64) {
 		t.Helper()
-		if err := conn.QueryRow(t.Context(), `select coalesce(sum(missed), 0) from slot_forecasts where slot_id = 2 and channel = 2 and messages = 10000000`).Scan(&n); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, conn.QueryRow(t.Context(), `select coalesce(sum(missed), 0) from slot_forecasts where slot_id = 2 and channel = 2 and messages = 10000000`).Scan(&n))
 		return n
 	}
 	if n := forecasts(); n != 0 {
@@ -204,9 +185,7 @@ func TestCensusTellsWhatIsOff(t *testing.T) {
 	if _, err := conn.Exec(t.Context(), `update slots set due_at = now() + interval '5 minutes' where id = 2`); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.census.count(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, p.census.count(t.Context()))
 	if n := forecasts(); n < 8_300_000 || n > 8_400_000 { // 55 minutes at 500 a second
 		t.Errorf("%d would miss in the forecast that is kept of a slot that is due soon", n)
 	}
@@ -226,13 +205,9 @@ func TestChannelGauges(t *testing.T) {
 	}
 	breaker := redis.NewBreaker(p.Redis, redis.BreakerConfig{})
 	for range 5 {
-		if err := breaker.Report(t.Context(), delivery.SMS, false, "503"); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, breaker.Report(t.Context(), delivery.SMS, false, "503"))
 	}
-	if err := each(t.Context(), p.roles.Gauges); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, each(t.Context(), p.roles.Gauges))
 	workertest.Expect(t, p.Registry, 1, "dropbell_channel_paused", "channel=webpush")
 	workertest.Expect(t, p.Registry, 0, "dropbell_channel_paused", "channel=sms")
 	workertest.Expect(t, p.Registry, 2, "dropbell_breaker_state", "channel=sms")
@@ -244,13 +219,9 @@ func TestChannelGauges(t *testing.T) {
 	}
 	for id, open := range []float64{0, 0, 2} { // none, the first, both that are enabled
 		for range 5 * min(1, id) {
-			if err := breaker.Of(int64(id)).Report(t.Context(), delivery.SMS, false, "503"); err != nil {
-				t.Fatal(err)
-			}
+			musttest.OK(t, breaker.Of(int64(id)).Report(t.Context(), delivery.SMS, false, "503"))
 		}
-		if err := each(t.Context(), p.roles.Gauges); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, each(t.Context(), p.roles.Gauges))
 		workertest.Expect(t, p.Registry, open, "dropbell_breaker_state", "channel=sms")
 		list, err := watchOf(p, alert.Channel)(t.Context())
 		if err != nil || len(list) != int(open)/2 {
@@ -266,9 +237,7 @@ func TestChannelGauges(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 15 {
-		if err := breaker.Of(int64(11+i%3)).Report(t.Context(), delivery.WebPush, false, "503"); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, breaker.Of(int64(11+i%3)).Report(t.Context(), delivery.WebPush, false, "503"))
 	}
 	list, err := watchOf(p, alert.Channel)(t.Context())
 	if list = slices.DeleteFunc(list, func(c alert.Condition) bool { return c.Detail != alert.DetailProvider }); err != nil || len(list) != 2 ||

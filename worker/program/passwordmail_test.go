@@ -18,6 +18,7 @@ import (
 	"dropbell/adapters/localstack"
 	"dropbell/app"
 	"dropbell/domain/staff"
+	"dropbell/musttest"
 )
 
 // mailbox keeps the mails of an SMTP server, which refuses the first of them for a while.
@@ -64,20 +65,14 @@ func TestForgottenPasswordByMail(t *testing.T) {
 	box := &mailbox{}
 	server := smtp.NewServer(smtp.BackendFunc(func(*smtp.Conn) (smtp.Session, error) { return mailboxSession{box}, nil }))
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	go func() { _ = server.Serve(l) }()
 	t.Cleanup(func() { _ = server.Close() })
 	cfg, err := config.Load(environment("DATABASE_URL", localstack.Database(t), "REDIS_URL", localstack.RedisServer(t).URL(),
 		"SMTP_URL", "smtp://"+l.Addr().String()+"?from=drops@shop.example", "PUBLIC_URL", "https://console.example"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	p, err := build(t.Context(), cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer p.Close()
 	ctx := t.Context()
 	service := &staff.Service{Store: p.Stores.Staff, Passwords: argon2.New(0), Now: app.Clock}
@@ -109,9 +104,7 @@ func TestForgottenPasswordByMail(t *testing.T) {
 		t.Errorf("the refusal is reported as %v", err)
 	}
 	for range 3 { // the later sweeps find nothing
-		if err := mailed(); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, mailed())
 	}
 	box.mu.Lock()
 	defer box.mu.Unlock()

@@ -15,6 +15,7 @@ import (
 	"dropbell/adapters/config"
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres/pgtest/rows"
+	"dropbell/musttest"
 	"dropbell/worker/commands"
 )
 
@@ -24,9 +25,7 @@ func TestAFiringBehindATransactionPooler(t *testing.T) {
 	const users = 3500
 	direct := localstack.Database(t)
 	sql, err := pgxpool.New(t.Context(), direct)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(sql.Close)
 	rows.Drop{OpensAt: time.Now().Add(5 * time.Minute)}.Add(t, sql)
 	for _, statement := range []string{
@@ -70,13 +69,9 @@ func TestATransactionPoolerIsNamed(t *testing.T) {
 	direct := localstack.Database(t)
 	pooled := localstack.TransactionPooler(t, direct, 2)
 	cfg, err := config.Load(environment("DATABASE_URL", pooled, "REDIS_URL", "redis://127.0.0.1:1"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	p, err := build(t.Context(), cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer p.Close()
 	if code, text := readiness(p); code != http.StatusServiceUnavailable || !strings.Contains(text, "set DATABASE_POOL_MODE=transaction") {
 		t.Errorf("%d %s", code, text)

@@ -23,6 +23,7 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
+	"dropbell/musttest"
 	"dropbell/worker/commands"
 )
 
@@ -30,9 +31,7 @@ import (
 func tapped(t *testing.T) (address string, connections *atomic.Int64) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	connections = &atomic.Int64{}
 	go func() {
@@ -69,13 +68,9 @@ func armed(t *testing.T, address string) map[string]string {
 func stageOf(t *testing.T, env map[string]string) *stage {
 	t.Helper()
 	cfg, err := config.Load(func(name string) string { return env[name] })
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	a, err := app.Open(t.Context(), cfg, slog.New(slog.DiscardHandler), app.Options{Name: "worker"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(func() { _ = a.Close() })
 	s := newStage(a)
 	s.opensIn, s.step = 8*time.Second, 500*time.Millisecond

@@ -14,6 +14,7 @@ import (
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
 	"dropbell/migrations"
+	"dropbell/musttest"
 )
 
 // TestAWorkerWaitsForItsMigrations: a new worker whose database lacks migrations reports this
@@ -21,20 +22,14 @@ import (
 func TestAWorkerWaitsForItsMigrations(t *testing.T) {
 	env, jobs, conn := jobEnv(t)
 	version, err := migrations.Released.Latest()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	if _, err := conn.Exec(t.Context(), `delete from goose_db_version where version_id >= $1`, version); err != nil {
 		t.Fatal(err)
 	}
 	cfg, err := config.Load(func(name string) string { return env[name] })
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	p, err := build(t.Context(), cfg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer p.Close()
 	if code, text := readiness(p); code != http.StatusServiceUnavailable || !strings.Contains(text, "run worker migrate") {
 		t.Errorf("%d %s", code, text)

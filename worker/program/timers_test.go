@@ -14,6 +14,7 @@ import (
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres/pgtest/rows"
 	"dropbell/domain/cell"
+	"dropbell/musttest"
 )
 
 // TestTimersComeBack runs a worker, loses its timers in three ways, and finds each timer
@@ -23,9 +24,7 @@ func TestTimersComeBack(t *testing.T) {
 	server := localstack.RedisServer(t)
 	url := localstack.Database(t)
 	sql, err := pgxpool.New(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(sql.Close)
 	exec := func(statement string, args ...any) {
 		t.Helper()
@@ -44,9 +43,7 @@ func TestTimersComeBack(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- run(ctx, func(name string) string { return env[name] }, io.Discard) }()
 	options, err := goredis.ParseURL(server.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	client := goredis.NewClient(options)
 	t.Cleanup(func() { client.Close() })
 	for _, loss := range []struct {
@@ -76,9 +73,7 @@ func TestTimersComeBack(t *testing.T) {
 	const soon = 1 + 12*cell.Count
 	exec(`insert into slots (template_id, slot, opens_at, due_at, state)
 		select 1, 1, date_trunc('second', now()) + interval '315 seconds', date_trunc('second', now()) + interval '15 seconds', 'waiting'`)
-	if err := client.FlushAll(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, client.FlushAll(t.Context()).Err())
 	poll(t, "the timer of the slot that is due soon", func() error {
 		return absentTimers(t.Context(), client, []string{fmt.Sprint("reminder.fire.v1:", soon)})
 	})

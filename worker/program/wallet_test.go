@@ -13,6 +13,7 @@ import (
 
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/wallet/wallettest"
+	"dropbell/musttest"
 )
 
 // TestWalletsAreTold: two workers tell Apple's devices and Google about a coupon's steps and
@@ -22,9 +23,7 @@ func TestWalletsAreTold(t *testing.T) {
 	server := localstack.RedisServer(t)
 	url := localstack.Database(t)
 	sql, err := pgxpool.New(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(sql.Close)
 	exec := func(statement string, args ...any) {
 		t.Helper()
@@ -33,15 +32,11 @@ func TestWalletsAreTold(t *testing.T) {
 		}
 	}
 	identity, err := wallettest.NewIdentity("pass.com.example.coupons", "ABCDE12345")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	apple := wallettest.NewAPNs(identity.TypeID)
 	t.Cleanup(apple.Close)
 	google, err := wallettest.NewGoogle("3388000000012345678")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(google.Close)
 	exec(`insert into coupons (template_id, user_id, claim_id, origin, issued_at, expires_at) values (1, 5, 1, 'claim', now(), now() + interval '1 hour')`)
 	exec(`insert into wallet_passes (coupon_id, user_id, expires_at, google, coupon_version) select id, 5, expires_at, true, version from coupons`)
@@ -95,16 +90,12 @@ func TestWalletsAreTold(t *testing.T) {
 	apple.Answer("t2", 410, "Unregistered")
 	google.Fail("0", 503)
 	options, err := goredis.ParseURL(server.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	client := goredis.NewClient(options)
 	t.Cleanup(func() { client.Close() })
 	exec(`update coupons set state = 'unused', version = version + 1`)
 	exec(`update wallet_passes set coupon_version = 2, revision = revision + 1, next_at = now(), changed_at = now()`) // as by an event whose task is lost
-	if err := client.FlushAll(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, client.FlushAll(t.Context()).Err())
 	poll(t, "Google's failure is recorded", func() error {
 		var attempts int
 		err := sql.QueryRow(t.Context(), `select attempts from wallet_passes`).Scan(&attempts)

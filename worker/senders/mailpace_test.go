@@ -12,6 +12,7 @@ import (
 	"dropbell/adapters/smtp"
 	"dropbell/app"
 	"dropbell/domain/delivery"
+	"dropbell/musttest"
 	"dropbell/worker/workertest"
 )
 
@@ -21,9 +22,7 @@ import (
 func TestMailsOfTheDay(t *testing.T) {
 	w := pgtest.New(t)
 	client, err := redis.Open("redis://127.0.0.1:1") // nothing answers there
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer client.Close()
 	evening := time.Date(2026, 12, 1, 23, 59, 59, 0, time.UTC)
 	now := evening
@@ -63,9 +62,7 @@ func TestMailsOfTheDay(t *testing.T) {
 func TestAMailCountsOnceForItsDomain(t *testing.T) {
 	w := pgtest.New(t)
 	client, err := redis.Open(localstack.RedisServer(t).URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer client.Close()
 	now := time.Now()
 	p := &MailPace{redis.NewDomainPacer(client, map[string]int{"qq.com": 1000}, time.Now, workertest.AloneFor(1)), app.NewStores(w.DB).WarmUps,

@@ -19,20 +19,17 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
+	"dropbell/musttest"
 )
 
 // TestAPushSubscriptionThatIsGoneIsRemoved: the subscription is removed even if the context of
 // the push has ended. If the database is down, only a warning is logged.
 func TestAPushSubscriptionThatIsGoneIsRemoved(t *testing.T) {
 	db, err := postgres.Open(t.Context(), localstack.Database(t), postgres.Options{AppName: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	users := audiencedb.NewUsers(db)
 	push := []user.PushSubscription{{Endpoint: "https://p.example.com/1", P256dh: "k", Auth: "a"}, {Endpoint: "https://p.example.com/2", P256dh: "k", Auth: "a"}}
-	if err := users.Upsert(t.Context(), []user.Change{{ID: 7, Push: &push}}, staff.Entry{}); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, users.Upsert(t.Context(), []user.Change{{ID: 7, Push: &push}}, staff.Entry{}))
 	p := &Senders{App: &app.App{DB: db, Stores: app.NewStores(db), Log: slog.New(slog.DiscardHandler)}}
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -47,9 +44,7 @@ func TestAPushSubscriptionThatIsGoneIsRemoved(t *testing.T) {
 // With SMTP_TLS=required no mail goes to a server that offers no STARTTLS.
 func TestMailNeedsTLSWhereItIsRequired(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	var mails atomic.Int64
 	server := smtp.NewServer(smtp.BackendFunc(func(*smtp.Conn) (smtp.Session, error) { return &counting{mails: &mails}, nil }))
 	go func() { _ = server.Serve(listener) }()
@@ -58,9 +53,7 @@ func TestMailNeedsTLSWhereItIsRequired(t *testing.T) {
 		mails.Store(0)
 		cfg := config.Config{SMTPURL: "smtp://" + listener.Addr().String() + "?from=drops@shop.example", SMTPTLS: setting}
 		senders, closers, err := environment(cfg, pushEvents{}, guards{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		r := senders[delivery.Email].Send(t.Context(), sendertest.Messages(delivery.Email, 1))[0]
 		if r.Status != want || (mails.Load() == 1) != (want == delivery.Delivered) {
 			t.Errorf("SMTP_TLS=%s: %+v, %d mails went out", setting, r, mails.Load())

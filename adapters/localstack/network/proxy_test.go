@@ -5,15 +5,15 @@ import (
 	"net"
 	"testing"
 	"time"
+
+	"dropbell/musttest"
 )
 
 // echo returns the address of a server that returns what it reads.
 func echo(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for {
@@ -31,17 +31,13 @@ func echo(t *testing.T) string {
 // is delayed once, and nothing is lost or reordered.
 func TestProxyDelaysEachWay(t *testing.T) {
 	p, address, err := Through("redis://user@" + echo(t) + "/0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer p.Close()
 	if address != "redis://user@"+p.listener.Addr().String()+"/0" {
 		t.Errorf("the address is %s", address)
 	}
 	c, err := net.Dial("tcp", p.listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer c.Close()
 	trip := func(data []byte) time.Duration {
 		t.Helper()
@@ -66,27 +62,19 @@ func TestProxyDelaysEachWay(t *testing.T) {
 		t.Errorf("4 MiB take %s", took)
 	}
 	p.SetDelay(0)
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, c.Close())
 }
 
 // TestProxyEndsWithItsServer: a connection to a server that is away ends at once.
 func TestProxyEndsWithItsServer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	p, err := NewProxy(l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer p.Close()
 	_ = l.Close()
 	c, err := net.Dial("tcp", p.listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer c.Close()
 	if _, err := c.Read(make([]byte, 1)); err == nil {
 		t.Error("a connection to no server stays open")
@@ -111,15 +99,11 @@ func TestInSequence(t *testing.T) {
 // TestProxyRecordsRoundTrips: a client that sends two parcels and then waits makes one round trip.
 func TestProxyRecordsRoundTrips(t *testing.T) {
 	p, err := NewProxy(echo(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer p.Close()
 	p.SetDelay(20 * time.Millisecond)
 	c, err := net.Dial("tcp", p.listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer c.Close()
 	send := func(parcels ...string) {
 		t.Helper()

@@ -31,12 +31,9 @@ func (a Audit) Search(ctx context.Context, q staff.AuditQuery) (page staff.Audit
 		c.Add("id >= ?", floor)
 	}
 	limit := max(1, q.Limit)
-	rows, err := a.Pool.Query(ctx, `select id, at, actor, action, object_kind, object_id, coalesce(shop_number, 0), reason, before, after,
+	rows := pg.Rows(ctx, a.Pool, `select id, at, actor, action, object_kind, object_id, coalesce(shop_number, 0), reason, before, after,
 		coalesce(address, ''), coalesce(request_id, '')
 		from audit`+c.Where()+fmt.Sprintf(" order by id desc limit %d", limit+1), c.Params()...)
-	if err != nil {
-		return page, pg.Translate(err)
-	}
 	if page.List, err = pgx.CollectRows(rows, pgx.RowToStructByPos[staff.Record]); err != nil {
 		return page, pg.Translate(err)
 	}
@@ -145,13 +142,10 @@ func (a Audit) actorCondition(ctx context.Context, c *pg.Conditions, actor strin
 		}
 		return true, nil
 	}
-	rows, err := a.Pool.Query(ctx, `
+	rows := pg.Rows(ctx, a.Pool, `
 		select 'staff:' || id from staff where name ilike $1 or email ilike $1
 		union all select 'key:' || id from api_keys where name ilike $1
 		union all select 'system' where 'Dropbell' ilike $1 limit 200`, pg.Containing(actor))
-	if err != nil {
-		return false, pg.Translate(err)
-	}
 	labels, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil || len(labels) == 0 {
 		return false, pg.Translate(err)
@@ -163,18 +157,13 @@ func (a Audit) actorCondition(ctx context.Context, c *pg.Conditions, actor strin
 // Actions lists every action that has a record, with one index lookup per action.
 func (a Audit) Actions(ctx context.Context) ([]string, error) {
 	a.DB = a.Reports(ctx)
-	rows, err := a.Pool.Query(ctx, `
+	return pg.Collect(ctx, a.Pool, pgx.RowTo[string], `
 		with recursive names (action) as (
 			(select action from audit order by action limit 1)
 			union all
 			select (select action from audit where action > n.action order by action limit 1) from names n where n.action is not null
 		)
 		select action from names where action is not null`)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	return list, pg.Translate(err)
 }
 
 // actionsOf returns the actions that begin with the word.

@@ -23,15 +23,7 @@ func scanKey(row pgx.CollectableRow) (staff.Key, error) {
 // Key returns the key stored under hash, usable or not, or
 // [staff.ErrKeyNotFound].
 func (s Staff) Key(ctx context.Context, hash []byte) (staff.Key, error) {
-	rows, err := s.Pool.Query(ctx, `select `+keyColumns+` from api_keys where hash = $1`, hash)
-	if err != nil {
-		return staff.Key{}, pg.Translate(err)
-	}
-	k, err := pgx.CollectExactlyOneRow(rows, scanKey)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return k, staff.ErrKeyNotFound
-	}
-	return k, pg.Translate(err)
+	return pg.One(ctx, s.Pool, scanKey, staff.ErrKeyNotFound, `select `+keyColumns+` from api_keys where hash = $1`, hash)
 }
 
 // TouchKey records that a key was used, at most once a minute: a busy key must not write a row
@@ -44,12 +36,7 @@ func (s Staff) TouchKey(ctx context.Context, id int64) error {
 
 // Keys lists every key, the newest first.
 func (s Staff) Keys(ctx context.Context) ([]staff.Key, error) {
-	rows, err := s.Pool.Query(ctx, `select `+keyColumns+` from api_keys order by id desc`)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, scanKey)
-	return list, pg.Translate(err)
+	return pg.Collect(ctx, s.Pool, scanKey, `select `+keyColumns+` from api_keys order by id desc`)
 }
 
 // InsertKey stores a new key, once per request key. The request key is stored in the table of

@@ -56,25 +56,12 @@ func (s Staff) MemberByEmail(ctx context.Context, email string) (staff.Member, e
 }
 
 func (s Staff) member(ctx context.Context, sql string, args ...any) (staff.Member, error) {
-	rows, err := s.Pool.Query(ctx, sql, args...)
-	if err != nil {
-		return staff.Member{}, pg.Translate(err)
-	}
-	m, err := pgx.CollectExactlyOneRow(rows, scanMember)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return m, staff.ErrNotFound
-	}
-	return m, pg.Translate(err)
+	return pg.One(ctx, s.Pool, scanMember, staff.ErrNotFound, sql, args...)
 }
 
 // Members lists the members by e-mail.
 func (s Staff) Members(ctx context.Context) ([]staff.Member, error) {
-	rows, err := s.Pool.Query(ctx, `select `+memberColumns+` from staff order by lower(email)`)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, scanMember)
-	return list, pg.Translate(err)
+	return pg.Collect(ctx, s.Pool, scanMember, `select `+memberColumns+` from staff order by lower(email)`)
 }
 
 // InsertMember stores m and, if hash is not empty, an invitation with this hash
@@ -135,11 +122,7 @@ func (s Staff) InsertFirstAdmin(ctx context.Context, m staff.Member, e staff.Ent
 // an account. The account had been disabled or limited to shops while other admins could manage
 // staff.
 func restoreAdmin(ctx context.Context, tx pgx.Tx, m staff.Member, e staff.Entry) (bool, error) {
-	rows, err := tx.Query(ctx, `select `+memberColumns+` from staff where lower(email) = lower($1)`, m.Email)
-	if err != nil {
-		return false, err
-	}
-	old, err := pgx.CollectExactlyOneRow(rows, scanMember)
+	old, err := pgx.CollectExactlyOneRow(pg.Rows(ctx, tx, `select `+memberColumns+` from staff where lower(email) = lower($1)`, m.Email), scanMember)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, nil
 	}
@@ -293,15 +276,10 @@ func insertSignIn(ctx context.Context, tx pgx.Tx, in staff.SignIn) error {
 // SignInAddresses returns the distinct latest addresses from which the member with the e-mail
 // address has signed in since the instant.
 func (s Staff) SignInAddresses(ctx context.Context, email string, since time.Time) ([]string, error) {
-	rows, err := s.Pool.Query(ctx, `
+	return pg.Collect(ctx, s.Pool, pgx.RowTo[string], `
 		select i.ip from sign_ins i join staff m on m.id = i.staff_id
 		where lower(m.email) = lower($1) and i.created_at > $2
 		group by i.ip order by max(i.created_at) desc limit 100`, email, since)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	return list, pg.Translate(err)
 }
 
 // Record stores an entry about an action that changes no other row.
@@ -332,15 +310,10 @@ const signInLife = `interval '7 days'`
 
 // SignIns lists the sign-ins that still hold, the latest first.
 func (s Staff) SignIns(ctx context.Context, staffID int64) ([]staff.SignIn, error) {
-	rows, err := s.Pool.Query(ctx, `
+	return pg.Collect(ctx, s.Pool, pgx.RowToStructByPos[staff.SignIn], `
 		select id::text, staff_id, ip, user_agent, created_at, last_seen_at, revoked_at, method from sign_ins
 		where staff_id = $1 and revoked_at is null and created_at > now() - `+signInLife+`
 		order by created_at desc limit 100`, staffID)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[staff.SignIn])
-	return list, pg.Translate(err)
 }
 
 // RevokeSignIns ends the selected sign-ins, together with the notifications in their browsers,

@@ -11,14 +11,9 @@ import (
 
 // Factors lists the member's second factors, the oldest first.
 func (s Staff) Factors(ctx context.Context, staffID int64) ([]staff.Factor, error) {
-	rows, err := s.Pool.Query(ctx, `
+	return pg.Collect(ctx, s.Pool, pgx.RowToStructByPos[staff.Factor], `
 		select id, staff_id, kind, name, handle, secret, counter, created_at, used_at
 		from second_factors where staff_id = $1 order by id`, staffID)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[staff.Factor])
-	return list, pg.Translate(err)
 }
 
 // NewFactorID draws the id of a new second factor.

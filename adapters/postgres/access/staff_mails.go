@@ -28,7 +28,7 @@ const PasswordMailsWait pg.Question = `select from password_mails where next_at 
 // TakePasswordMails leases requests; see [staff.PasswordMailStore]. An attempt counts when it begins.
 func (s Staff) TakePasswordMails(ctx context.Context, limit int, lease time.Duration) ([]staff.PasswordMail, error) {
 	token := uuid.NewString()
-	rows, err := s.Pool.Query(ctx, `
+	rows := pg.Rows(ctx, s.Pool, `
 		with due as (
 			select staff_id from password_mails where next_at <= statement_timestamp() order by next_at limit $1 for update skip locked
 		), p as (
@@ -36,9 +36,6 @@ func (s Staff) TakePasswordMails(ctx context.Context, limit int, lease time.Dura
 			from due where p.staff_id = due.staff_id returning p.*
 		)
 		select p.locale, p.requested_at, p.attempts - 1, `+memberColumns+` from p join staff on staff.id = p.staff_id`, limit, token, lease)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (m staff.PasswordMail, err error) {
 		m.Lease = token
 		return m, row.Scan(append([]any{&m.Locale, &m.RequestedAt, &m.Attempts}, memberTargets(&m.Member)...)...)

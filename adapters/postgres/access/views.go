@@ -2,7 +2,6 @@ package access
 
 import (
 	"context"
-	"errors"
 
 	"github.com/jackc/pgx/v5"
 
@@ -15,25 +14,12 @@ const viewSQL = `select v.id, v.staff_id, m.name, v.list, v.name, v.query, v.sha
 // Views returns, by name, the member's own views of the list and the views that other members
 // share.
 func (s Staff) Views(ctx context.Context, member int64, list string) ([]staff.SavedView, error) {
-	rows, err := s.Pool.Query(ctx, viewSQL+`where v.list = $2 and (v.staff_id = $1 or v.shared) order by lower(v.name), v.id limit 500`, member, list)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	views, err := pgx.CollectRows(rows, pgx.RowToStructByPos[staff.SavedView])
-	return views, pg.Translate(err)
+	return pg.Collect(ctx, s.Pool, pgx.RowToStructByPos[staff.SavedView], viewSQL+`where v.list = $2 and (v.staff_id = $1 or v.shared) order by lower(v.name), v.id limit 500`, member, list)
 }
 
 // View returns [staff.ErrViewNotFound] if there is none.
 func (s Staff) View(ctx context.Context, id int64) (staff.SavedView, error) {
-	rows, err := s.Pool.Query(ctx, viewSQL+`where v.id = $1`, id)
-	if err != nil {
-		return staff.SavedView{}, pg.Translate(err)
-	}
-	v, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[staff.SavedView])
-	if errors.Is(err, pgx.ErrNoRows) {
-		return v, staff.ErrViewNotFound
-	}
-	return v, pg.Translate(err)
+	return pg.One(ctx, s.Pool, pgx.RowToStructByPos[staff.SavedView], staff.ErrViewNotFound, viewSQL+`where v.id = $1`, id)
 }
 
 // SaveView stores a view or replaces the view with that name; see [staff.ViewStore]. Concurrent

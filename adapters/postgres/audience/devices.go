@@ -87,11 +87,7 @@ func (s Users) PutDevice(ctx context.Context, id user.ID, d user.Device, replace
 		if err := noneErased(ctx, tx, []user.ID{id}); err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, holdersSQL, args)
-		if err != nil {
-			return err
-		}
-		holders, err := pgx.CollectRows(rows, pgx.RowTo[user.ID])
+		holders, err := pgx.CollectRows(pg.Rows(ctx, tx, holdersSQL, args), pgx.RowTo[user.ID])
 		if err != nil {
 			return err
 		}

@@ -39,10 +39,7 @@ where d.template_id = $1 order by d.place`
 
 // Judge implements [door.MemberStore].
 func (s Doors) Judge(ctx context.Context, templateID int64, by user.ID) (int, error) {
-	rows, err := s.Pool.Query(ctx, judgeDoors, templateID, by, int64(by)>>chunkBits)
-	if err != nil {
-		return 0, pg.Translate(err)
-	}
+	rows := pg.Rows(ctx, s.Pool, judgeDoors, templateID, by, int64(by)>>chunkBits)
 	// The first door that certainly lets the user in, and the rules of doors before it.
 	certain, place := 0, 0
 	var cases strings.Builder
@@ -51,7 +48,7 @@ func (s Doors) Judge(ctx context.Context, templateID int64, by user.ID) (int, er
 	var frozen, late, code bool
 	var rule *segment.Rule
 	var members, list []byte
-	_, err = pgx.ForEachRow(rows, []any{&who, &frozen, &rule, &members, &list, &late, &code}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&who, &frozen, &rule, &members, &list, &late, &code}, func() error {
 		place++
 		if certain > 0 {
 			return nil
@@ -135,11 +132,8 @@ func noDoors(ctx context.Context, tx pgx.Tx, segmentID int64) error {
 // doorsChange records, for each published drop with a door of the segment that is not frozen, that members of the door
 // change by the action of e.
 func doorsChange(ctx context.Context, tx pgx.Tx, segmentID int64, e staff.Entry) error {
-	rows, err := tx.Query(ctx, `select t.id, t.shop_number, d.name from doors d join templates t on t.id = d.template_id
+	rows := pg.Rows(ctx, tx, `select t.id, t.shop_number, d.name from doors d join templates t on t.id = d.template_id
 		where d.segment_id = $1 and d.frozen_at is null and t.state in ('published', 'paused') and t.closes_at > clock_timestamp() order by t.id, d.place`, segmentID)
-	if err != nil {
-		return err
-	}
 	type changed struct {
 		id, shop int64
 		door     string
@@ -160,15 +154,12 @@ func doorsChange(ctx context.Context, tx pgx.Tx, segmentID int64, e staff.Entry)
 // leaveDoors takes the user out of the members of every door.
 func leaveDoors(ctx context.Context, tx pgx.Tx, id user.ID) error {
 	chunk := int64(id) >> chunkBits
-	rows, err := tx.Query(ctx, `select template_id, place, members from door_members where chunk = $1 order by template_id, place for update`, chunk)
-	if err != nil {
-		return err
-	}
+	rows := pg.Rows(ctx, tx, `select template_id, place, members from door_members where chunk = $1 order by template_id, place for update`, chunk)
 	b := &pgx.Batch{}
 	var templateID int64
 	var place int
 	var raw []byte
-	_, err = pgx.ForEachRow(rows, []any{&templateID, &place, &raw}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&templateID, &place, &raw}, func() error {
 		set, err := readChunk(raw)
 		if err != nil || !set.Contains(uint64(id)) {
 			return err
@@ -190,11 +181,8 @@ func leaveDoors(ctx context.Context, tx pgx.Tx, id user.ID) error {
 
 // doorsOf returns the doors whose frozen members the user is among, as JSON.
 func doorsOf(ctx context.Context, tx pgx.Tx, id user.ID) (json.RawMessage, error) {
-	rows, err := tx.Query(ctx, `select m.template_id, m.place, d.name, m.members from door_members m join doors d on d.template_id = m.template_id and d.place = m.place
+	rows := pg.Rows(ctx, tx, `select m.template_id, m.place, d.name, m.members from door_members m join doors d on d.template_id = m.template_id and d.place = m.place
 		where m.chunk = $1 order by m.template_id, m.place`, int64(id)>>chunkBits)
-	if err != nil {
-		return nil, err
-	}
 	type doorOf struct {
 		TemplateID int64  `json:"template_id"`
 		Place      int    `json:"place"`
@@ -203,7 +191,7 @@ func doorsOf(ctx context.Context, tx pgx.Tx, id user.ID) (json.RawMessage, error
 	list := []doorOf{}
 	var d doorOf
 	var raw []byte
-	_, err = pgx.ForEachRow(rows, []any{&d.TemplateID, &d.Place, &d.Name, &raw}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&d.TemplateID, &d.Place, &d.Name, &raw}, func() error {
 		in, err := has(raw, id)
 		if in {
 			list = append(list, d)

@@ -30,11 +30,8 @@ type placeDoor struct {
 // Places implements [reminder.DoorJudge]: it judges each of the users as Judge does. It reads the lists and frozen
 // members of the users' chunks, and the users once for each door by rule.
 func (s Doors) Places(ctx context.Context, templateID int64, users []user.ID) ([]uint8, error) {
-	rows, err := s.Pool.Query(ctx, `select d.place, d.who, d.frozen_at is not null, coalesce(d.segment_id, 0), s.rule, d.cut_at
+	rows := pg.Rows(ctx, s.Pool, `select d.place, d.who, d.frozen_at is not null, coalesce(d.segment_id, 0), s.rule, d.cut_at
 		from doors d left join segments s on s.id = d.segment_id where d.template_id = $1 order by d.place`, templateID)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
 	doors, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (d placeDoor, err error) {
 		return d, row.Scan(&d.place, &d.who, &d.frozen, &d.segment, &d.rule, &d.cutAt)
 	})
@@ -85,10 +82,7 @@ func (s Doors) membersAmong(ctx context.Context, templateID int64, d placeDoor, 
 		if !d.frozen {
 			sql, args = `select members from segment_members where chunk = any($1) and segment_id = $2`, []any{chunksOf(users), d.segment}
 		}
-		rows, err := s.Pool.Query(ctx, sql, args...)
-		if err != nil {
-			return nil, err
-		}
+		rows := pg.Rows(ctx, s.Pool, sql, args...)
 		var raw []byte
 		if _, err := pgx.ForEachRow(rows, []any{&raw}, func() error {
 			b, err := readChunk(raw)
@@ -117,12 +111,9 @@ func (s Doors) membersAmong(ctx context.Context, templateID int64, d placeDoor, 
 
 // addIDs adds the ids that the statement selects.
 func (s Doors) addIDs(ctx context.Context, in *roaring64.Bitmap, sql string, args ...any) error {
-	rows, err := s.Pool.Query(ctx, sql, args...)
-	if err != nil {
-		return err
-	}
+	rows := pg.Rows(ctx, s.Pool, sql, args...)
 	var id uint64
-	_, err = pgx.ForEachRow(rows, []any{&id}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&id}, func() error {
 		in.Add(id)
 		return nil
 	})

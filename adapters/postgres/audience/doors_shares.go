@@ -55,11 +55,7 @@ func (s Doors) CountNext(ctx context.Context) (more bool, err error) {
 // sharesOf returns how many thousandths of the users of the table come through each door; nulls if there are no users.
 func (s Doors) sharesOf(ctx context.Context, templateID int64, table string) ([]*int16, error) {
 	shares := make([]*int16, template.MaxDoors)
-	rows, err := s.Pool.Query(ctx, sampleOf(table), templateID)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	users, err := pgx.CollectRows(rows, pgx.RowTo[user.ID])
+	users, err := pgx.CollectRows(pg.Rows(ctx, s.Pool, sampleOf(table), templateID), pgx.RowTo[user.ID])
 	if err != nil || len(users) == 0 {
 		return shares, pg.Translate(err)
 	}

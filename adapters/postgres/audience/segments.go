@@ -31,16 +31,11 @@ func (s Segments) Segment(ctx context.Context, id int64) (segment.Segment, error
 func (s Segments) Segments(ctx context.Context, q segment.Query) ([]segment.Segment, error) {
 	s.DB = s.Reports(ctx)
 	id, _ := strconv.ParseInt(strings.TrimSpace(q.Search), 10, 64)
-	rows, err := s.Pool.Query(ctx, `select `+pg.SegmentColumns+` from segments
+	return pg.Collect(ctx, s.Pool, pg.ScanSegment, `select `+pg.SegmentColumns+` from segments
 		where not hidden and ($1 = '' or strpos(lower(name), lower($1)) > 0 or id = $2) and ($3 = '' or kind = $3)
 			and ($5::bigint = 0 or (updated_at, id) < ($4, $5))
 		order by updated_at desc, id desc limit $6`,
 		strings.TrimSpace(q.Search), id, string(q.Kind), q.After.UpdatedAt, q.After.ID, max(1, q.Limit))
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, pg.ScanSegment)
-	return list, pg.Translate(err)
 }
 
 // CreateSegment stores a new segment; see [segment.Store].
@@ -91,13 +86,8 @@ func (s Segments) SaveSegment(ctx context.Context, g segment.Segment, e staff.En
 
 // Files returns the jobs that fill a list; see [segment.Store].
 func (s Segments) Files(ctx context.Context, id int64, limit int) ([]job.Job, error) {
-	rows, err := s.Pool.Query(ctx, `select `+pg.BackgroundColumns+` from jobs j
+	return pg.Collect(ctx, s.Pool, func(row pgx.CollectableRow) (job.Job, error) { return pg.ScanBackground(row) }, `select `+pg.BackgroundColumns+` from jobs j
 		where j.kind = 'segment.list' and j.params ->> 'segment_id' = $1 order by j.id desc limit $2`, pg.Itoa(id), max(1, limit))
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (job.Job, error) { return pg.ScanBackground(row) })
-	return list, pg.Translate(err)
 }
 
 // CloneSegment copies a segment with its members; see [segment.Store].
@@ -175,13 +165,10 @@ func segmentUses(ctx context.Context, tx pgx.Tx, id int64) ([]segment.Use, error
 	if err := tx.QueryRow(ctx, `select to_regclass('campaigns') is not null`).Scan(&known); err != nil || !known {
 		return nil, err
 	}
-	rows, err := tx.Query(ctx, `
+	rows := pg.Rows(ctx, tx, `
 		select id, name, state, `+usedUp+`, `+keepsList+` from campaigns
 		where audience ->> 'kind' in ('segment_id', 'list_id') and audience ->> 'id' = $1::text
 		order by `+usedUp+`, not (`+keepsList+`), id desc limit 100`, strconv.FormatInt(id, 10))
-	if err != nil {
-		return nil, err
-	}
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[segment.Use])
 }
 

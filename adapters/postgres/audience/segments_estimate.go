@@ -146,11 +146,8 @@ func (s Segments) countWithin(ctx context.Context, r segment.Rule, within time.D
 
 func count(ctx context.Context, q pg.Querier, r segment.Rule) (segment.Estimate, error) {
 	f := compile(r)
-	rows, err := q.Query(ctx, `select count(*) filter (where `+f.text+`), count(*) from users u`, f.args...)
-	if err != nil {
-		return segment.Estimate{}, pg.Translate(err)
-	}
-	e, err := pgx.CollectExactlyOneRow(rows, func(row pgx.CollectableRow) (e segment.Estimate, err error) { return e, row.Scan(&e.Members, &e.Users) })
+	var e segment.Estimate
+	err := q.QueryRow(ctx, `select count(*) filter (where `+f.text+`), count(*) from users u`, f.args...).Scan(&e.Members, &e.Users)
 	e.Exact, e.Looked = err == nil, e.Users
 	return e, pg.Translate(err)
 }
@@ -168,15 +165,12 @@ func (s Segments) sample(ctx context.Context, sum sample, r segment.Rule, share 
 	f := compile(r, 100*share)
 	return s.within(ctx, within, func(tx pgx.Tx) error {
 		// The page is the first part of ctid.
-		rows, err := tx.Query(ctx, `
+		rows := pg.Rows(ctx, tx, `
 			select (u.ctid::text::point)[0]::bigint as page, count(*)::float8, (count(*) filter (where `+f.text+`))::float8
 			from users u tablesample system ($1::float8) group by page`, f.args...)
-		if err != nil {
-			return err
-		}
 		var page int64
 		var p sampledPage
-		_, err = pgx.ForEachRow(rows, []any{&page, &p.users, &p.members}, func() error {
+		_, err := pgx.ForEachRow(rows, []any{&page, &p.users, &p.members}, func() error {
 			sum[page] = p
 			return nil
 		})

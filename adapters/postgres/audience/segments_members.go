@@ -132,10 +132,7 @@ func addChunks(ctx context.Context, tx pgx.Tx, id int64, ids []user.ID) (added i
 		}
 		fresh[chunk].Add(uint64(u))
 	}
-	rows, err := tx.Query(ctx, `select chunk, members from segment_members where segment_id = $1 and chunk = any($2)`, id, chunks)
-	if err != nil {
-		return 0, err
-	}
+	rows := pg.Rows(ctx, tx, `select chunk, members from segment_members where segment_id = $1 and chunk = any($2)`, id, chunks)
 	before := map[int64]int64{}
 	var chunk int64
 	var raw []byte

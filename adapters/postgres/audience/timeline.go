@@ -71,11 +71,8 @@ func (s Users) Timeline(ctx context.Context, q timeline.Query) ([]timeline.Line,
 	if q.After.IsZero() {
 		q.After.At = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC) // after every line
 	}
-	rows, err := s.Pool.Query(ctx, timelineSQL, pgx.NamedArgs{"user": q.UserID, "part": string(q.Group), "shops": append([]int64{}, q.Shops...),
+	rows := pg.Rows(ctx, s.Pool, timelineSQL, pgx.NamedArgs{"user": q.UserID, "part": string(q.Group), "shops": append([]int64{}, q.Shops...),
 		"at": q.After.At, "rank": q.After.Rank, "id": q.After.ID, "limit": max(1, q.Limit)})
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (l timeline.Line, err error) {
 		var channels int16
 		err = row.Scan(&l.At, &l.Rank, &l.ID, &l.Kind, &l.TemplateID, &l.Drop, &l.CampaignID, &l.Campaign, &l.CouponID, &l.OrderID,

@@ -47,15 +47,7 @@ func scanUser(row pgx.CollectableRow) (user.User, error) {
 
 // User returns [user.ErrNotFound] if nothing is known about the id.
 func (s Users) User(ctx context.Context, id user.ID) (user.User, error) {
-	rows, err := s.Pool.Query(ctx, `select `+userColumns+` from users where id = $1`, id)
-	if err != nil {
-		return user.User{}, pg.Translate(err)
-	}
-	u, err := pgx.CollectExactlyOneRow(rows, scanUser)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return u, user.ErrNotFound
-	}
-	return u, pg.Translate(err)
+	return pg.One(ctx, s.Pool, scanUser, user.ErrNotFound, `select `+userColumns+` from users where id = $1`, id)
 }
 
 // HouseholdSize returns how many users are of the household.
@@ -117,11 +109,7 @@ func narrow(ctx context.Context, tx pgx.Tx, text string, match func(column strin
 		return "", nil, err
 	}
 	for _, column := range []string{"name", "email", "phone"} {
-		rows, err := tx.Query(ctx, matches(match(column)), text, fewMatches+1)
-		if err != nil {
-			return "", nil, err
-		}
-		ids, err := pgx.CollectRows(rows, pgx.RowTo[user.ID])
+		ids, err := pgx.CollectRows(pg.Rows(ctx, tx, matches(match(column)), text, fewMatches+1), pgx.RowTo[user.ID])
 		if err != nil {
 			return "", nil, err
 		}
@@ -229,11 +217,7 @@ func upsert(ctx context.Context, tx pgx.Tx, sorted []user.Change) error {
 	if err != nil {
 		return err
 	}
-	rows, err := tx.Query(ctx, insertUsers, args)
-	if err != nil {
-		return err
-	}
-	created, err := pgx.CollectRows(rows, pgx.RowTo[user.ID])
+	created, err := pgx.CollectRows(pg.Rows(ctx, tx, insertUsers, args), pgx.RowTo[user.ID])
 	if err != nil || len(created) == len(sorted) {
 		return err
 	}

@@ -22,14 +22,11 @@ func (s Users) Names(ctx context.Context, ids []user.ID) (map[user.ID]string, er
 
 // textOf returns a text for each user that the statement finds.
 func (s Users) textOf(ctx context.Context, sql string, ids []user.ID) (map[user.ID]string, error) {
-	rows, err := s.Pool.Query(ctx, sql, ids)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
+	rows := pg.Rows(ctx, s.Pool, sql, ids)
 	found := make(map[user.ID]string, len(ids))
 	var id user.ID
 	var text string
-	_, err = pgx.ForEachRow(rows, []any{&id, &text}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&id, &text}, func() error {
 		found[id] = text
 		return nil
 	})

@@ -28,16 +28,11 @@ func (s Users) RememberRows(ctx context.Context, jobID int64, list []user.Checke
 	for i, r := range list {
 		ids[i], lines[i], digests[i] = int64(r.ID), r.Line, r.Digest
 	}
-	rows, err := s.Pool.Query(ctx, `
+	return pg.Collect(ctx, s.Pool, pgx.RowToStructByPos[user.CheckedRow], `
 		with given as (select * from unnest($2::bigint[], $3::bigint[], $4::bigint[]) as g (user_id, line, digest)), kept as (
 			insert into checked_rows (job_id, user_id, line, digest) select $1, user_id, line, digest from given order by user_id on conflict do nothing)
 		select g.user_id, c.line, c.digest from given g cross join lateral (select line, digest from checked_rows
 			where job_id = $1 and user_id = g.user_id and line < $5 order by line desc limit 1) c`, jobID, ids, lines, digests, before)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	known, err := pgx.CollectRows(rows, pgx.RowToStructByPos[user.CheckedRow])
-	return known, pg.Translate(err)
 }
 
 // ForgetRows removes it again.

@@ -45,13 +45,10 @@ func (s Segments) Erased(ctx context.Context, ids []user.ID) (map[user.ID]bool, 
 }
 
 func erased(ctx context.Context, db *pg.DB, ids []user.ID) (map[user.ID]bool, error) {
-	rows, err := db.Pool.Query(ctx, `select user_id from erased_users where user_id = any($1)`, ids)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
+	rows := pg.Rows(ctx, db.Pool, `select user_id from erased_users where user_id = any($1)`, ids)
 	found := map[user.ID]bool{}
 	var id user.ID
-	_, err = pgx.ForEachRow(rows, []any{&id}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&id}, func() error {
 		found[id] = true
 		return nil
 	})
@@ -161,7 +158,7 @@ var ofUser = []string{
 	from gone g join templates t on t.id = g.template_id where t.opens_at > now() having count(*) > 0`,
 	`delete from former_reservations where user_id = $1`,
 	`delete from series_reservations where user_id = $1`,
-	// Entries count as left. The sealed list names nobody and stays.
+	// Entries count as left. The sealed list has no user ids and stays.
 	`with gone as (delete from draw_entries where user_id = $1 returning template_id, state), less as (
 		update draws d set won = d.won - (g.state = 'won')::int, struck = d.struck - (g.state = 'struck')::int, lapsed = d.lapsed - (g.state = 'lapsed')::int from gone g where d.template_id = g.template_id and g.state <> 'entered')
 	insert into draw_counts as c (template_id, shard, departed) select template_id, 0, 1 from gone
@@ -279,10 +276,7 @@ func (s Users) eraseTraces(ctx context.Context, id user.ID, texts []string) erro
 
 // leaveLists takes the user out of every list.
 func leaveLists(ctx context.Context, tx pgx.Tx, id user.ID) error {
-	rows, err := tx.Query(ctx, `select segment_id, chunk, members from segment_members where chunk = $1 order by segment_id for update`, int64(id)>>chunkBits)
-	if err != nil {
-		return err
-	}
+	rows := pg.Rows(ctx, tx, `select segment_id, chunk, members from segment_members where chunk = $1 order by segment_id for update`, int64(id)>>chunkBits)
 	type part struct {
 		segment, chunk int64
 		raw            []byte

@@ -56,11 +56,8 @@ func (s Users) Everything(ctx context.Context, id user.ID, e staff.Entry) (json.
 
 // tablesOfUsers are the tables with a column user_id.
 func tablesOfUsers(ctx context.Context, tx pgx.Tx) ([]string, error) {
-	rows, err := tx.Query(ctx, `select c.table_name from information_schema.columns c join information_schema.tables t using (table_schema, table_name)
+	rows := pg.Rows(ctx, tx, `select c.table_name from information_schema.columns c join information_schema.tables t using (table_schema, table_name)
 		where c.table_schema = current_schema() and t.table_type = 'BASE TABLE' and c.column_name = 'user_id' order by 1`)
-	if err != nil {
-		return nil, err
-	}
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 

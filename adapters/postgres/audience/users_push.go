@@ -72,11 +72,7 @@ func (s Users) PutBrowser(ctx context.Context, id user.ID, p user.PushSubscripti
 		if err := noneErased(ctx, tx, []user.ID{id}); err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, browserHoldersSQL, args)
-		if err != nil {
-			return err
-		}
-		changed, err := pgx.CollectRows(rows, pgx.RowTo[user.ID])
+		changed, err := pgx.CollectRows(pg.Rows(ctx, tx, browserHoldersSQL, args), pgx.RowTo[user.ID])
 		if err != nil {
 			return err
 		}

@@ -43,11 +43,7 @@ func (s Users) CarryOut(ctx context.Context, word feedback.Word, r feedback.Repl
 		if sql == "" {
 			return nil
 		}
-		rows, err := tx.Query(ctx, sql, numbers, int16(smsBit))
-		if err != nil {
-			return err
-		}
-		ids, err := pgx.CollectRows(rows, pgx.RowTo[user.ID])
+		ids, err := pgx.CollectRows(pg.Rows(ctx, tx, sql, numbers, int16(smsBit)), pgx.RowTo[user.ID])
 		if err != nil || len(ids) == 0 {
 			return err
 		}

@@ -23,11 +23,7 @@ func (s Users) Suggest(ctx context.Context, text string, contacts bool, limit in
 		return nil, nil
 	}
 	id, _ := user.ParseID(text) // 0 is no user's
-	rows, err := s.Pool.Query(ctx, suggestSQL(contacts), text, id, max(1, limit))
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, scanUser)
+	list, err := pgx.CollectRows(pg.Rows(ctx, s.Pool, suggestSQL(contacts), text, id, max(1, limit)), scanUser)
 	return onceEach(list), pg.Translate(err)
 }
 

@@ -200,11 +200,6 @@ func (s Verifications) Due(ctx context.Context, limit int) ([]int64, error) {
 		where v.state in ('waiting', 'sending') and coalesce(v.lease_until, '-infinity') < clock_timestamp() and v.created_at < clock_timestamp() - @within::interval`, args); err != nil {
 		return nil, pg.Translate(err)
 	}
-	rows, err := s.Pool.Query(ctx, `select v.id from phone_verifications v where v.due_at <= statement_timestamp()
+	return pg.Collect(ctx, s.Pool, pgx.RowTo[int64], `select v.id from phone_verifications v where v.due_at <= statement_timestamp()
 		and (v.tries > 0 or v.created_at < clock_timestamp() - @task::interval) and `+sendable+` order by v.due_at limit @limit`, args)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	return ids, pg.Translate(err)
 }

@@ -16,11 +16,8 @@ import (
 // Ahead returns the campaigns that start between the instants, with an estimate of the users of
 // their audiences who have a contact and are not held out.
 func (s Campaigns) Ahead(ctx context.Context, from, until time.Time) (list []forecast.CampaignAhead, err error) {
-	rows, err := s.Pool.Query(ctx, `select `+campaignColumns+campaignFrom+`
+	rows := pg.Rows(ctx, s.Pool, `select `+campaignColumns+campaignFrom+`
 		where c.state in ('scheduled', 'running') and c.starts_at between $1 and $2 order by c.starts_at, c.id`, from, until)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
 	planned, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (campaign.Campaign, error) { return scanCampaign(row) })
 	if err != nil {
 		return nil, pg.Translate(err)

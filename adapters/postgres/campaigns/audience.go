@@ -169,11 +169,8 @@ func (s Campaigns) members(ctx context.Context, c campaign.Cut, after user.ID, l
 			return users, strangers, err
 		}
 		after = ids[len(ids)-1]
-		rows, err := s.Pool.Query(ctx, `select i, u.id is null from unnest($1::bigint[]) as i left join users u on u.id = i
+		rows := pg.Rows(ctx, s.Pool, `select i, u.id is null from unnest($1::bigint[]) as i left join users u on u.id = i
 			where u.created_at is null or u.created_at <= $2 order by i`, ids, c.StartedAt)
-		if err != nil {
-			return nil, nil, pg.Translate(err)
-		}
 		var id user.ID
 		var unknown bool
 		if _, err := pgx.ForEachRow(rows, []any{&id, &unknown}, func() error {

@@ -121,7 +121,7 @@ func (s Campaigns) Settle(ctx context.Context) (settled int, err error) {
 // settle writes the results of locked campaigns. It checks the conditions again: a dead letter
 // may have been revived, or a message stored, before the lock was granted.
 func (s Campaigns) settle(ctx context.Context, tx pgx.Tx, ids []int64) (int, error) {
-	rows, err := tx.Query(ctx, `
+	rows := pg.Rows(ctx, tx, `
 		update campaigns c set settled_at = clock_timestamp(), ended_at = coalesce(c.ended_at, clock_timestamp()),
 			state = case when c.state in ('running', 'paused') then 'finished' else c.state end,
 			version = case when c.state in ('running', 'paused') then c.version + 1 else c.version end,
@@ -133,9 +133,6 @@ func (s Campaigns) settle(ctx context.Context, tx pgx.Tx, ids []int64) (int, err
 				coalesce(sum(b.expired_count), 0) as expired, coalesce(sum(b.dead_count), 0) as dead
 			from batches b where b.kind = 'campaign' and b.owner_id = i.id) n
 		where c.id = i.id`+settledSQL+` returning c.id, c.state, c.starts_at`, ids)
-	if err != nil {
-		return 0, err
-	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c campaign.Campaign, err error) {
 		return c, row.Scan(&c.ID, &c.State, &c.StartsAt)
 	})
@@ -227,11 +224,8 @@ func countCampaign(ctx context.Context, tx pgx.Tx, id int64, b *campaign.Balance
 // most limit campaigns. It returns the differences that are not 0, by campaign, and the number
 // of campaigns.
 func (s Campaigns) RecentDifferences(ctx context.Context, window time.Duration, limit int) (off map[int64]int64, looked int, err error) {
-	rows, err := s.Pool.Query(ctx, `select id from campaigns where started_at is not null and not archived
+	rows := pg.Rows(ctx, s.Pool, `select id from campaigns where started_at is not null and not archived
 		and (settled_at is null or settled_at > now() - $1::interval) order by id desc limit $2`, window, limit)
-	if err != nil {
-		return nil, 0, pg.Translate(err)
-	}
 	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
 	if err != nil {
 		return nil, 0, pg.Translate(err)

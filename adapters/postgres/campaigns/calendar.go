@@ -14,12 +14,7 @@ import (
 // Zones returns the zones of the shops; see [campaign.CalendarStore].
 func (s Campaigns) Zones(ctx context.Context, shops []int64) ([]string, error) {
 	s.DB = s.Reports(ctx)
-	rows, err := s.Pool.Query(ctx, `select distinct timezone from shops where $1::bigint[] is null or number = any($1) order by 1`, orAll(shops))
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	return list, pg.Translate(err)
+	return pg.Collect(ctx, s.Pool, pgx.RowTo[string], `select distinct timezone from shops where $1::bigint[] is null or number = any($1) order by 1`, orAll(shops))
 }
 
 // orAll makes no shops in particular null.
@@ -67,14 +62,11 @@ func (s Campaigns) Planned(ctx context.Context, spans []campaign.Span, shops []i
 		return nil, pg.Translate(err)
 	}
 	where, only = shopSQL("t.shop_number", shops)
-	rows, err = s.Pool.Query(ctx, `select s.day, f.*`+spansSQL+`(
+	rows = pg.Rows(ctx, s.Pool, `select s.day, f.*`+spansSQL+`(
 			select t.id, t.name, t.opens_at, s.zone, h.name, t.state, t.closes_at, t.valid_until, t.issued + t.held, t.stock, clock_timestamp()
 			from templates t join shops h on h.number = t.shop_number
 			where t.opens_at >= s.from_at and t.opens_at < s.to_at and t.state <> 'cancelled' and h.timezone = s.zone and `+where+`
 			order by t.opens_at, t.id limit $6) f`, days, zones, from, to, only, limit)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
 	drops, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p campaign.PlannedOn, err error) {
 		var t template.Template
 		var now time.Time

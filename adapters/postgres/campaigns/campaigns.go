@@ -97,13 +97,8 @@ func (s Campaigns) Campaigns(ctx context.Context, q campaign.Query) ([]campaign.
 		return nil, nil
 	}
 	c := campaignFilter(q)
-	rows, err := s.Pool.Query(ctx, `select `+campaignColumns+`, `+progressColumns+campaignFrom+progressFrom+
+	return pg.Collect(ctx, s.Pool, func(row pgx.CollectableRow) (campaign.Status, error) { return scanStatus(row) }, `select `+campaignColumns+`, `+progressColumns+campaignFrom+progressFrom+
 		c.Where()+fmt.Sprintf(" order by c.id desc limit %d", max(1, q.Limit)), c.Params()...)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (campaign.Status, error) { return scanStatus(row) })
-	return list, pg.Translate(err)
 }
 
 func campaignFilter(q campaign.Query) *pg.Conditions {

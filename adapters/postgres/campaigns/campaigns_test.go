@@ -19,6 +19,7 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
+	"dropbell/musttest"
 )
 
 func TestCampaignReachesEverybodyOnce(t *testing.T) {
@@ -43,9 +44,7 @@ func TestCampaignReachesEverybodyOnce(t *testing.T) {
 		t.Errorf("the campaign is %s", c.State)
 	}
 	st, err := s.campaigns.Status(t.Context(), c.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	p, want := st.Progress, st.Progress
 	want.Sent, want.InFlight, want.Left = 2500, 0, 0
 	if diff := cmp.Diff(want, p); diff != "" {
@@ -165,9 +164,7 @@ func TestCutSurvivesDeathAtEveryStep(t *testing.T) {
 			first := &campaign.Launcher{Store: d, Queue: s.queue, Now: pgtest.Clock, LeaseFor: 10 * time.Second}
 			err := first.Cut(t.Context(), c.ID)
 			if d.name == "" {
-				if err != nil {
-					t.Fatal(err)
-				}
+				musttest.OK(t, err)
 				if at < 5 {
 					t.Fatalf("only %d steps", at)
 				}

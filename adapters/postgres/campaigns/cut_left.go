@@ -37,15 +37,12 @@ type leftRange struct {
 // StoreLeft makes batches of messages that version 0.1.0 left; see [campaign.LaunchStore]. Two
 // concurrent sweeps may store a message twice, which makes one batch of each range.
 func (s Campaigns) StoreLeft(ctx context.Context, grace time.Duration, limit int) (channels []delivery.Channel, err error) {
-	rows, err := s.Pool.Query(ctx, `
+	rows := pg.Rows(ctx, s.Pool, `
 		select m.payload from campaign_messages m join campaigns c on c.id = m.campaign_id
 		where m.stored_at is null and coalesce(m.published_at, c.started_at) < clock_timestamp() - $1::interval
 			-- A worker that is cutting publishes the messages itself.
 			and (m.published_at is not null or c.cut_at is not null or c.cut_lease_until is null or c.cut_lease_until < clock_timestamp())
 		order by m.campaign_id, m.seq limit $2`, grace, limit)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
 	payloads, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
 	if err != nil {
 		return nil, pg.Translate(err)

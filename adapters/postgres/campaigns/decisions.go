@@ -145,11 +145,7 @@ const releaseLimit = 200
 // channels of their batches. It may be repeated.
 func (s Campaigns) ReleaseDecided(ctx context.Context) (channels []delivery.Channel, err error) {
 	for {
-		rows, err := s.Pool.Query(ctx, releaseSQL, pgx.StrictNamedArgs{"reason": delivery.ReasonTest, "limit": releaseLimit})
-		if err != nil {
-			return channels, pg.Translate(err)
-		}
-		found, err := pgx.CollectRows(rows, pgx.RowTo[delivery.Channel])
+		found, err := pgx.CollectRows(pg.Rows(ctx, s.Pool, releaseSQL, pgx.StrictNamedArgs{"reason": delivery.ReasonTest, "limit": releaseLimit}), pgx.RowTo[delivery.Channel])
 		if err != nil {
 			return channels, pg.Translate(err)
 		}
@@ -162,10 +158,7 @@ func (s Campaigns) ReleaseDecided(ctx context.Context) (channels []delivery.Chan
 
 // Decisions returns the looks at the campaign's test, the first first; see [campaign.ResultStore].
 func (s Campaigns) Decisions(ctx context.Context, id int64) ([]campaign.TestDecision, error) {
-	rows, err := s.Pool.Query(ctx, `select look, at, winner, arms from campaign_decisions where campaign_id = $1 order by look`, id)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
+	rows := pg.Rows(ctx, s.Pool, `select look, at, winner, arms from campaign_decisions where campaign_id = $1 order by look`, id)
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (d campaign.TestDecision, err error) {
 		err = row.Scan(&d.Look, &d.At, &d.Winner, &d.Arms)
 		return d, err

@@ -54,10 +54,7 @@ func (s Campaigns) ReceivedRows(ctx context.Context, to user.ID, shops []int64) 
 }
 
 func (s Campaigns) lettersTo(ctx context.Context, to user.ID, shops []int64) (list []campaign.Letter, err error) {
-	rows, err := s.Pool.Query(ctx, receivedSQL, to, shops, receivedWindow)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
+	rows := pg.Rows(ctx, s.Pool, receivedSQL, to, shops, receivedWindow)
 	var l campaign.Letter
 	var due, sent pgtype.DriverBytes // looked at before the next row
 	var known pg.Recorded
@@ -85,14 +82,11 @@ func (s Campaigns) limitsOf(ctx context.Context, letters []campaign.Letter) (map
 	for i, l := range letters {
 		shops[i] = l.Shop
 	}
-	rows, err := s.Pool.Query(ctx, `select shop_number, per_day, per_week, approval_above from campaign_limits where shop_number = any($1)`, shops)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
+	rows := pg.Rows(ctx, s.Pool, `select shop_number, per_day, per_week, approval_above from campaign_limits where shop_number = any($1)`, shops)
 	limits := map[int64]campaign.Limits{}
 	var shop int64
 	var l campaign.Limits
-	_, err = pgx.ForEachRow(rows, []any{&shop, &l.PerDay, &l.PerWeek, &l.ApprovalAbove}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&shop, &l.PerDay, &l.PerWeek, &l.ApprovalAbove}, func() error {
 		limits[shop] = l
 		return nil
 	})

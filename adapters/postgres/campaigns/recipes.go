@@ -37,25 +37,12 @@ func scanRecipe(row pgx.CollectableRow) (r recipe.Recipe, err error) {
 
 // Recipes returns the stored recipes of a shop.
 func (s Recipes) Recipes(ctx context.Context, shop int64) ([]recipe.Recipe, error) {
-	rows, err := s.Pool.Query(ctx, `select `+recipeColumns+` from recipes r join shops s on s.number = r.shop_number where r.shop_number = $1`, shop)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, scanRecipe)
-	return list, pg.Translate(err)
+	return pg.Collect(ctx, s.Pool, scanRecipe, `select `+recipeColumns+` from recipes r join shops s on s.number = r.shop_number where r.shop_number = $1`, shop)
 }
 
 // Recipe returns one recipe, or [recipe.ErrNotFound].
 func (s Recipes) Recipe(ctx context.Context, id int64) (recipe.Recipe, error) {
-	rows, err := s.Pool.Query(ctx, `select `+recipeColumns+` from recipes r join shops s on s.number = r.shop_number where r.id = $1`, id)
-	if err != nil {
-		return recipe.Recipe{}, pg.Translate(err)
-	}
-	r, err := pgx.CollectExactlyOneRow(rows, scanRecipe)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return r, recipe.ErrNotFound
-	}
-	return r, pg.Translate(err)
+	return pg.One(ctx, s.Pool, scanRecipe, recipe.ErrNotFound, `select `+recipeColumns+` from recipes r join shops s on s.number = r.shop_number where r.id = $1`, id)
 }
 
 // Save stores settings; see [recipe.Store].
@@ -111,11 +98,7 @@ where r.shop_number = $1 order by o.at desc, o.id desc`
 
 // Rounds returns the last rounds; see [recipe.Store].
 func (s Recipes) Rounds(ctx context.Context, shop int64, each int) ([]recipe.Listed, error) {
-	rows, err := s.Pool.Query(ctx, roundsSQL, shop, each)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (l recipe.Listed, err error) {
+	list, err := pgx.CollectRows(pg.Rows(ctx, s.Pool, roundsSQL, shop, each), func(row pgx.CollectableRow) (l recipe.Listed, err error) {
 		l.Round, err = scanRound(row, &l.Campaign, &l.Asked, &l.Counts.Reserved, &l.Counts.Sent, &l.Counts.Skipped, &l.Counts.Expired, &l.Counts.Dead, &l.HeldOut)
 		l.Counts.InFlight = l.Counts.Reserved - l.Counts.Sent - l.Counts.Skipped - l.Counts.Expired - l.Counts.Dead
 		return l, err
@@ -176,12 +159,7 @@ const candidates = `select t.id, t.closes_at from recipes r join templates t on 
 
 // Candidates returns drops for which a round is due; see [recipe.KeeperStore].
 func (s Recipes) Candidates(ctx context.Context, c recipe.Claim, limit int) ([]recipe.Candidate, error) {
-	rows, err := s.Pool.Query(ctx, candidatesSQL[c.Form], c.ID, time.Duration(c.AfterMinutes)*time.Minute, limit)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[recipe.Candidate])
-	return list, pg.Translate(err)
+	return pg.Collect(ctx, s.Pool, pgx.RowToStructByPos[recipe.Candidate], candidatesSQL[c.Form], c.ID, time.Duration(c.AfterMinutes)*time.Minute, limit)
 }
 
 // Begin stores a round; see [recipe.KeeperStore].
@@ -197,12 +175,7 @@ func (s Recipes) Begin(ctx context.Context, o recipe.Round) error {
 
 // Unfinished returns rounds that are not done; see [recipe.KeeperStore].
 func (s Recipes) Unfinished(ctx context.Context, limit int) ([]recipe.Round, error) {
-	rows, err := s.Pool.Query(ctx, `select `+roundColumns+` from recipe_rounds o join recipes r on r.id = o.recipe_id where o.state <> 'done' order by o.id limit $1`, limit)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (recipe.Round, error) { return scanRound(row) })
-	return list, pg.Translate(err)
+	return pg.Collect(ctx, s.Pool, func(row pgx.CollectableRow) (recipe.Round, error) { return scanRound(row) }, `select `+roundColumns+` from recipe_rounds o join recipes r on r.id = o.recipe_id where o.state <> 'done' order by o.id limit $1`, limit)
 }
 
 // Note stores how far a round is; see [recipe.KeeperStore]. A round that is done stays so.
@@ -220,11 +193,6 @@ func (s Recipes) Note(ctx context.Context, o recipe.Round) error {
 
 // Ahead returns the published drops of a shop that open between two instants; see [recipe.KeeperStore].
 func (s Recipes) Ahead(ctx context.Context, shop int64, from, to time.Time) ([]template.Template, error) {
-	rows, err := s.Pool.Query(ctx, `select `+pg.TemplateColumns+pg.TemplateFrom+`where t.shop_number = $1 and t.state = 'published' and t.opens_at >= $2 and t.opens_at < $3
+	return pg.Collect(ctx, s.Pool, pg.ScanTemplate, `select `+pg.TemplateColumns+pg.TemplateFrom+`where t.shop_number = $1 and t.state = 'published' and t.opens_at >= $2 and t.opens_at < $3
 		order by t.opens_at, t.id limit 50`, shop, from, to)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, pg.ScanTemplate)
-	return list, pg.Translate(err)
 }

@@ -88,11 +88,8 @@ func found(ctx context.Context, tx pgx.Tx, o recipe.Round, about int64) (*roarin
 	if o.Form != recipe.WinBack {
 		return set, nil
 	}
-	rows, err = tx.Query(ctx, `select m.members from recipe_rounds o join segment_members m on m.segment_id = o.segment_id
+	rows = pg.Rows(ctx, tx, `select m.members from recipe_rounds o join segment_members m on m.segment_id = o.segment_id
 		where o.recipe_id = $1 and o.id <> $2 and o.at > clock_timestamp() - make_interval(days => $3)`, o.RecipeID, o.ID, o.Settings.EveryDays)
-	if err != nil {
-		return nil, err
-	}
 	var raw []byte
 	_, err = pgx.ForEachRow(rows, []any{&raw}, func() error {
 		earlier, err := pg.DecodeSet(raw)
@@ -147,12 +144,9 @@ where case o.form
 
 // gone returns the recipients of a recipe's campaign of whom its condition no longer holds; see [campaign.Facts].
 func (s Campaigns) gone(ctx context.Context, campaignID int64, ids []user.ID) (map[user.ID]bool, error) {
-	rows, err := s.Pool.Query(ctx, goneSQL, campaignID, ids)
-	if err != nil {
-		return nil, err
-	}
+	rows := pg.Rows(ctx, s.Pool, goneSQL, campaignID, ids)
 	list := map[user.ID]bool{}
 	var id user.ID
-	_, err = pgx.ForEachRow(rows, []any{&id}, func() error { list[id] = true; return nil })
+	_, err := pgx.ForEachRow(rows, []any{&id}, func() error { list[id] = true; return nil })
 	return list, err
 }

@@ -25,15 +25,12 @@ func (s Campaigns) causes(ctx context.Context, list []campaign.Outcome) error {
 	if len(at) == 0 {
 		return nil
 	}
-	rows, err := s.Pool.Query(ctx, `select r.batch_id, r.user_id, r.cause from feedback_reports r
+	rows := pg.Rows(ctx, s.Pool, `select r.batch_id, r.user_id, r.cause from feedback_reports r
 		join unnest($1::bigint[], $2::bigint[]) as g (batch_id, user_id) on r.batch_id = g.batch_id and r.user_id = g.user_id`, batches, users)
-	if err != nil {
-		return pg.Translate(err)
-	}
 	var batch int64
 	var id user.ID
 	var cause string
-	_, err = pgx.ForEachRow(rows, []any{&batch, &id, &cause}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&batch, &id, &cause}, func() error {
 		list[at[feedback.Ref{Batch: batch, User: id}]].Cause = cause
 		return nil
 	})

@@ -212,12 +212,7 @@ func (s Campaigns) Awaiting(ctx context.Context, shops []int64, label string, li
 }
 
 func (s Campaigns) requests(ctx context.Context, from string, args ...any) ([]campaign.Request, error) {
-	rows, err := s.Pool.Query(ctx, `select `+requestColumns+` `+from, args...)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, scanRequest)
-	return list, pg.Translate(err)
+	return pg.Collect(ctx, s.Pool, scanRequest, `select `+requestColumns+` `+from, args...)
 }
 
 func scanRequest(row pgx.CollectableRow) (r campaign.Request, err error) {

@@ -173,12 +173,9 @@ func (n *counting) readBatches(ctx context.Context, tx pgx.Tx) error {
 	for i := range n.tallies {
 		n.tallies[i].Variant = i + delivery.Remaining
 	}
-	rows, err := tx.Query(ctx, `select due, sent from batches where kind = 'campaign' and owner_id = $1 and channel = $2 order by from_user`, n.ID, n.Channel)
-	if err != nil {
-		return err
-	}
+	rows := pg.Rows(ctx, tx, `select due, sent from batches where kind = 'campaign' and owner_id = $1 and channel = $2 order by from_user`, n.ID, n.Channel)
 	var due, sent []byte
-	_, err = pgx.ForEachRow(rows, []any{&due, &sent}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&due, &sent}, func() error {
 		dueSet, err := pg.DecodeSet(due)
 		if err != nil {
 			return err
@@ -279,16 +276,13 @@ func (s Campaigns) storeResults(ctx context.Context, n *counting, again time.Dur
 
 // Results returns the results of the last count; see [campaign.ResultStore].
 func (s Campaigns) Results(ctx context.Context, ids []int64) (map[int64]campaign.Results, error) {
-	rows, err := s.Pool.Query(ctx, `
+	rows := pg.Rows(ctx, s.Pool, `
 		select c.id, c.counted_to, c.ended_at + $2::interval, c.count_due_at = 'infinity' or c.archived, c.compared, c.account_off,
 			r.variant, r.assigned, r.sent, r.opened, r.reserved, r.claimed, r.used, r.orders, r.ordered, r.discount, r.currency,
 			r.order_squares, r.order_cubes, r.revenue_squares, r.revenue_cubes, `+pg.SMSCosts("sms_campaign_costs s where s.campaign_id = c.id")+`
 		from campaigns c left join campaign_results r on r.campaign_id = c.id
 		-- Groups without a version of their own, whose numbers are below 0, come last.
 		where c.id = any($1) order by c.id, r.variant < 0, r.variant`, ids, campaign.ResultsFor)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
 	all := map[int64]campaign.Results{}
 	var id int64
 	var head campaign.Results
@@ -297,7 +291,7 @@ func (s Campaigns) Results(ctx context.Context, ids []int64) (map[int64]campaign
 	var currency *string
 	var powers [4]*float64
 	var costs delivery.SMSCosts
-	_, err = pgx.ForEachRow(rows, []any{&id, &head.CountedTo, &head.Until, &head.Final, &head.Compared, &head.AccountOff,
+	_, err := pgx.ForEachRow(rows, []any{&id, &head.CountedTo, &head.Until, &head.Final, &head.Compared, &head.AccountOff,
 		&variant, &n[0], &n[1], &n[2], &n[3], &n[4], &n[5], &n[6], &n[7], &n[8], &currency, &powers[0], &powers[1], &powers[2], &powers[3], &costs}, func() error {
 		r, known := all[id]
 		if !known {

@@ -30,12 +30,9 @@ type earning struct {
 
 // earned calls visit with the sum of every user who paid in the campaign's window.
 func (n *counting) earned(ctx context.Context, tx pgx.Tx, visit func(earning)) error {
-	rows, err := tx.Query(ctx, earningsSQL, n.TemplateID(), n.StartedAt, n.to)
-	if err != nil {
-		return err
-	}
+	rows := pg.Rows(ctx, tx, earningsSQL, n.TemplateID(), n.StartedAt, n.to)
 	var now, sum earning
-	_, err = pgx.ForEachRow(rows, []any{&now.user, &now.at, &now.amount}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&now.user, &now.at, &now.amount}, func() error {
 		if sum.user != now.user && sum.user != 0 {
 			visit(sum)
 		}

@@ -15,11 +15,8 @@ import (
 
 // Drops returns the newest drops of a shop whose coupons may be in use; see [cart.Lists].
 func (s CouponSteps) Drops(ctx context.Context, shop int64, limit int) (list []cart.Drop, err error) {
-	rows, err := s.Pool.Query(ctx, `select `+ruleColumns+`, t.id, t.id, t.shop_number, t.stack_group, t.stacks_with, t.max_per_order, t.closes_at, t.name
+	rows := pg.Rows(ctx, s.Pool, `select `+ruleColumns+`, t.id, t.id, t.shop_number, t.stack_group, t.stacks_with, t.max_per_order, t.closes_at, t.name
 		from templates t where t.shop_number = $1 and t.state in ('published', 'paused', 'closed') order by t.id desc limit $2`, shop, limit)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
 	list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (d cart.Drop, err error) {
 		var with template.Groups
 		var closes time.Time
@@ -32,15 +29,12 @@ func (s CouponSteps) Drops(ctx context.Context, shop int64, limit int) (list []c
 
 // OrdersOf returns the newest orders of a user that used several coupons or had lines; see [cart.Lists].
 func (s CouponSteps) OrdersOf(ctx context.Context, u user.ID, shops []int64, limit int) (list []cart.Placed, err error) {
-	rows, err := s.Pool.Query(ctx, `select w.order_id, w.user_id, w.shop_number, w.currency, w.state, w.revision, w.discount, w.returned, w.paid_back, w.created_at,
+	rows := pg.Rows(ctx, s.Pool, `select w.order_id, w.user_id, w.shop_number, w.currency, w.state, w.revision, w.discount, w.returned, w.paid_back, w.created_at,
 			w.lines, w.products, w.quantities, w.amounts, coalesce(u.coupons, '{}'), coalesce(u.lines, '{}'), coalesce(u.amounts, '{}')
 		from coupon_orders w cross join lateral (select array_agg(l.coupon_id) as coupons, array_agg(l.line) as lines, array_agg(l.amount) as amounts
 			from coupon_use_lines l where l.order_id = w.order_id and l.revision = w.revision) u
 		where w.user_id = $1 and w.shop_number > 0 and (cardinality($2::bigint[]) = 0 or w.shop_number = any($2)) order by w.created_at desc, w.order_id limit $3`,
 		u, append([]int64{}, shops...), limit)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
 	list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (p cart.Placed, err error) {
 		var l orderLines
 		err = row.Scan(&p.ID, &p.UserID, &p.Shop, &p.Currency, &p.State, &p.Revision, &p.Discount, &p.Returned, &p.PaidBack, &p.At,

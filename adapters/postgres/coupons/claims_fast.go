@@ -139,10 +139,7 @@ func (a fastAttempt) withoutUsedKeys(ctx context.Context, places []int) ([]int, 
 			keys = append(keys, key)
 		}
 	}
-	rows, err := a.conn.Query(ctx, `select origin_key from coupons where origin = '`+string(claim.ByTap)+`' and origin_key = any($1)`, keys)
-	if err != nil {
-		return nil, err
-	}
+	rows := pg.Rows(ctx, a.conn, `select origin_key from coupons where origin = '`+string(claim.ByTap)+`' and origin_key = any($1)`, keys)
 	used := map[string]bool{}
 	var key string
 	if _, err := pgx.ForEachRow(rows, []any{&key}, func() error { used[key] = true; return nil }); err != nil {

@@ -43,11 +43,7 @@ where not exists (select from free where free.id = a.id) or not `
 // lockedOf returns a function that finds locked templates by one of the two statements.
 func (s *Claims) lockedOf(sql string) func(context.Context, []int64) ([]int64, error) {
 	return func(ctx context.Context, templates []int64) ([]int64, error) {
-		rows, err := s.Pool.Query(ctx, sql, templates)
-		if err != nil {
-			return nil, err
-		}
-		return pgx.CollectRows(rows, pgx.RowTo[int64])
+		return pgx.CollectRows(pg.Rows(ctx, s.Pool, sql, templates), pgx.RowTo[int64])
 	}
 }
 

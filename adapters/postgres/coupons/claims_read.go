@@ -90,13 +90,10 @@ const couponState = `(case when c.state = 'unused' and c.expires_at <= clock_tim
 
 // Coupons lists a user's coupons, newest first.
 func (s *Claims) Coupons(ctx context.Context, q claim.Query) ([]claim.Coupon, error) {
-	rows, err := s.Pool.Query(ctx, `select c.id, c.claim_id, c.template_id, `+couponState+`, c.issued_at, c.expires_at, c.order_id,
+	rows := pg.Rows(ctx, s.Pool, `select c.id, c.claim_id, c.template_id, `+couponState+`, c.issued_at, c.expires_at, c.order_id,
 			c.locked_until, c.discount, c.used_at, c.returned
 		from coupons c where c.user_id = $1 and ($2::bigint = 0 or c.id < $2) and ($3 = '' or `+couponState+` = $3)
 		order by c.id desc limit $4`, q.UserID, q.Before, q.State, max(1, q.Limit))
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c claim.Coupon, err error) {
 		err = row.Scan(&c.ID, &c.ClaimID, &c.Template.ID, &c.State, &c.IssuedAt, &c.ExpiresAt, &c.OrderID, &c.LockedUntil, &c.Discount, &c.UsedAt, &c.Returned)
 		return c, err
@@ -112,11 +109,7 @@ func (s *Claims) addTemplates(ctx context.Context, list []claim.Coupon) error {
 	for i, c := range list {
 		ids[i] = c.Template.ID
 	}
-	rows, err := s.Pool.Query(ctx, `select `+pg.TemplateColumns+pg.TemplateFrom+`where t.id = any($1)`, ids)
-	if err != nil {
-		return pg.Translate(err)
-	}
-	templates, err := pgx.CollectRows(rows, pg.ScanTemplate)
+	templates, err := pgx.CollectRows(pg.Rows(ctx, s.Pool, `select `+pg.TemplateColumns+pg.TemplateFrom+`where t.id = any($1)`, ids), pg.ScanTemplate)
 	byID := make(map[int64]template.Template, len(templates))
 	for _, t := range templates {
 		byID[t.ID] = t

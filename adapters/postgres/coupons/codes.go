@@ -89,14 +89,9 @@ func (s Codes) BatchOf(ctx context.Context, serial redeemcode.Serial) (redeemcod
 // Batches lists batches, newest first.
 func (s Codes) Batches(ctx context.Context, q redeemcode.Query) ([]redeemcode.Batch, error) {
 	s.DB = s.Reports(ctx)
-	rows, err := s.Pool.Query(ctx, `select `+codeColumns+codeFrom+`
+	return pg.Collect(ctx, s.Pool, scanCodes, `select `+codeColumns+codeFrom+`
 		where ($1::bigint = 0 or b.template_id = $1) and (cardinality($2::bigint[]) = 0 or t.shop_number = any($2)) and ($3::bigint = 0 or b.id < $3)
 		order by b.id desc limit $4`, q.TemplateID, append([]int64{}, q.Shops...), q.Before, max(1, q.Limit))
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, scanCodes)
-	return list, pg.Translate(err)
 }
 
 // Supply sums up the codes of a template, which has a handful of batches.

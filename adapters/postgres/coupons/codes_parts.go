@@ -74,11 +74,7 @@ func (s Codes) countParts(ctx context.Context, tx pgx.Tx, batchID int64) error {
 
 // Parts returns the checksums of a batch in order.
 func (s Codes) Parts(ctx context.Context, batchID int64) ([]redeemcode.Part, error) {
-	rows, err := s.Pool.Query(ctx, `select part, codes, sha256 from code_parts where batch_id = $1 order by part`, batchID)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p redeemcode.Part, err error) {
+	list, err := pgx.CollectRows(pg.Rows(ctx, s.Pool, `select part, codes, sha256 from code_parts where batch_id = $1 order by part`, batchID), func(row pgx.CollectableRow) (p redeemcode.Part, err error) {
 		var sum []byte
 		if err := row.Scan(&p.Number, &p.Codes, &sum); err != nil {
 			return p, err

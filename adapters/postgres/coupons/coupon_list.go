@@ -88,12 +88,7 @@ func (s CouponSteps) Listed(ctx context.Context, q coupon.Query) ([]coupon.Liste
 
 func (s CouponSteps) listed(ctx context.Context, sql string, args ...any) ([]coupon.Listed, error) {
 	s.DB = s.Reports(ctx)
-	rows, err := s.Pool.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, scanListed)
-	return list, pg.Translate(err)
+	return pg.Collect(ctx, s.Pool, scanListed, sql, args...)
 }
 
 // couponFilter returns the conditions of the query except the state.
@@ -129,13 +124,8 @@ func (s CouponSteps) Locks(ctx context.Context, shops []int64, after coupon.Lock
 
 // Operations lists a coupon's log, oldest first.
 func (s CouponSteps) Operations(ctx context.Context, id int64, limit int) ([]coupon.Operation, error) {
-	rows, err := s.Pool.Query(ctx, `select id, coupon_id, order_id, step, outcome, from_state, to_state, order_amount, eligible, discount,
+	return pg.Collect(ctx, s.Pool, pgx.RowToStructByPos[coupon.Operation], `select id, coupon_id, order_id, step, outcome, from_state, to_state, order_amount, eligible, discount,
 		actor, reason, at from coupon_operations where coupon_id = $1 order by id limit $2`, id, limit)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[coupon.Operation])
-	return list, pg.Translate(err)
 }
 
 // RevokedBy returns the job that revoked a coupon; see [coupon.DeskStore].

@@ -18,12 +18,7 @@ where t.use_within_hours > 0 and c.id > $1 and c.id <= $2 on conflict do nothing
 
 // DueReturns implements [coupon.ReturnStore].
 func (s CouponSteps) DueReturns(ctx context.Context, after int64, limit int) ([]int64, error) {
-	rows, err := s.Pool.Query(ctx, `select distinct template_id from coupon_returns where due_at <= clock_timestamp() and template_id > $1 order by 1 limit $2`, after, limit)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	return ids, pg.Translate(err)
+	return pg.Collect(ctx, s.Pool, pgx.RowTo[int64], `select distinct template_id from coupon_returns where due_at <= clock_timestamp() and template_id > $1 order by 1 limit $2`, after, limit)
 }
 
 // dueReturnsSQL locks up to $2 due coupons of template $1, and returns what decides about each.

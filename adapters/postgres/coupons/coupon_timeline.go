@@ -86,11 +86,7 @@ var waitStep = map[coupon.Step]reminder.StepKind{coupon.Step(waitlist.Waiting): 
 // Timeline returns when and how the user got coupons of the template, and the later steps of
 // each coupon.
 func (s CouponSteps) Timeline(ctx context.Context, by user.ID, templateID int64) ([]reminder.Step, error) {
-	rows, err := s.Pool.Query(ctx, couponStepsSQL, by, templateID)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (reminder.Step, error) {
+	list, err := pgx.CollectRows(pg.Rows(ctx, s.Pool, couponStepsSQL, by, templateID), func(row pgx.CollectableRow) (reminder.Step, error) {
 		line := reminder.Step{Kind: reminder.StepClaimed}
 		var step coupon.Step
 		var op, part int64 // the order only

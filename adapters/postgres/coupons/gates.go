@@ -34,7 +34,7 @@ const GatesWait pg.Question = `
 
 // Unreconciled implements [gate.Store].
 func (s Gates) Unreconciled(ctx context.Context, after int64, limit int) ([]int64, error) {
-	rows, err := s.Pool.Query(ctx, `
+	return pg.Collect(ctx, s.Pool, pgx.RowTo[int64], `
 		select id from (
 			-- two questions, each with an index of its own
 			(select t.id from templates t where t.claim_mode = 'gate' and t.state in ('published', 'paused') and t.id > $1
@@ -42,11 +42,6 @@ func (s Gates) Unreconciled(ctx context.Context, after int64, limit int) ([]int6
 			union all
 			(select g.template_id from gates g where g.state <> 'retired' and g.template_id > $1 order by g.template_id limit $2)
 		) ids order by id limit $2`, after, limit)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	return ids, pg.Translate(err)
 }
 
 // planSQL reads one plan in one statement, so that the numbers of issued, settled and refused
@@ -63,15 +58,7 @@ func (s Gates) Plan(ctx context.Context, templateID int64) (gate.Plan, error) {
 }
 
 func readPlan(ctx context.Context, q pg.Querier, templateID int64) (gate.Plan, error) {
-	rows, err := q.Query(ctx, planSQL, templateID)
-	if err != nil {
-		return gate.Plan{}, err
-	}
-	plan, err := pgx.CollectExactlyOneRow(rows, scanPlan)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return plan, template.ErrNotFound
-	}
-	return plan, err
+	return pg.One(ctx, q, scanPlan, template.ErrNotFound, planSQL, templateID)
 }
 
 func scanPlan(row pgx.CollectableRow) (gate.Plan, error) {
@@ -276,11 +263,7 @@ func repeatable(rows []keyed) []gate.IdempotencyRecord {
 // readPage reads up to [gatePage] rows of a template after the sort key after. It returns the
 // sort key after which the next page begins, or 0 if this page is the last.
 func readPage[T any](ctx context.Context, q pg.Querier, sql string, templateID, after int64, scan pgx.RowToFunc[T], place func(T) int64) ([]T, int64, error) {
-	rows, err := q.Query(ctx, sql, templateID, after, gatePage)
-	if err != nil {
-		return nil, 0, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, scan)
+	list, err := pgx.CollectRows(pg.Rows(ctx, q, sql, templateID, after, gatePage), scan)
 	if err != nil || len(list) < gatePage {
 		return list, 0, pg.Translate(err)
 	}
@@ -333,14 +316,11 @@ func (s Gates) Shards(ctx context.Context, templateID int64) (int, error) {
 
 // Active returns the number of shards of each template whose stock is divided into shards.
 func (s Gates) Active(ctx context.Context) (map[int64]int, error) {
-	rows, err := s.Pool.Query(ctx, `select template_id, shards from gates where state <> 'retired'`)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
+	rows := pg.Rows(ctx, s.Pool, `select template_id, shards from gates where state <> 'retired'`)
 	shards := map[int64]int{}
 	var id int64
 	var n int
-	_, err = pgx.ForEachRow(rows, []any{&id, &n}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&id, &n}, func() error {
 		shards[id] = n
 		return nil
 	})

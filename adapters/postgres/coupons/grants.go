@@ -44,17 +44,12 @@ func (s Grants) StageGrants(ctx context.Context, sheet int64, rows []coupon.Gran
 
 // GrantRows returns rows with the data of their users that a grant needs.
 func (s Grants) GrantRows(ctx context.Context, sheet, templateID, after int64, limit int) ([]coupon.GrantRow, error) {
-	rows, err := s.Pool.Query(ctx, `
+	return pg.Collect(ctx, s.Pool, pgx.RowToStructByPos[coupon.GrantRow], `
 		select g.line, g.input, coalesce(g.user_id, 0), u.id is not null,
 			not exists (select from grant_rows e where e.sheet_id = g.sheet_id and e.user_id = g.user_id and e.line < g.line),
 			coalesce(c.issued, 0), g.result, coalesce(g.coupon_id, 0), g.claim_key
 		from grant_rows g left join users u on u.id = g.user_id left join claim_counts c on c.template_id = $2 and c.user_id = g.user_id
 		where g.sheet_id = $1 and g.line > $3 order by g.line limit $4`, sheet, templateID, after, limit)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[coupon.GrantRow])
-	return list, pg.Translate(err)
 }
 
 // SaveGrants stores the results of rows. A row whose coupon was granted stays
@@ -94,26 +89,18 @@ func scanGrantLine(row pgx.CollectableRow) (r coupon.GrantRow, err error) {
 
 // GrantLines returns rows of a list; see [coupon.GrantStore].
 func (s Grants) GrantLines(ctx context.Context, sheet int64, result string, after int64, limit int) ([]coupon.GrantRow, error) {
-	rows, err := s.Pool.Query(ctx, `select * from (select `+grantLine+` where g.sheet_id = $1 and g.line > $2) as r (line, input, user_id, result, coupon_id)
+	return pg.Collect(ctx, s.Pool, scanGrantLine, `select * from (select `+grantLine+` where g.sheet_id = $1 and g.line > $2) as r (line, input, user_id, result, coupon_id)
 		where $3 = '' or result = $3 order by line limit $4`, sheet, after, result, max(1, limit))
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, scanGrantLine)
-	return list, pg.Translate(err)
 }
 
 // GrantTally counts the rows of a list by their results; see [coupon.GrantStore].
 func (s Grants) GrantTally(ctx context.Context, sheet, line int64) (map[string]int64, error) {
-	rows, err := s.Pool.Query(ctx, `select result, count(*) from (select `+grantLine+` where g.sheet_id = $1) as r (line, input, user_id, result, coupon_id)
+	rows := pg.Rows(ctx, s.Pool, `select result, count(*) from (select `+grantLine+` where g.sheet_id = $1) as r (line, input, user_id, result, coupon_id)
 		where line <= $2 or result in ('issued', 'accepted') group by 1`, sheet, line)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
 	tally := map[string]int64{}
 	var result string
 	var n int64
-	_, err = pgx.ForEachRow(rows, []any{&result, &n}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&result, &n}, func() error {
 		tally[result] = n
 		return nil
 	})
@@ -131,12 +118,7 @@ func (s Grants) GrantJobs(ctx context.Context, q coupon.GrantQuery) ([]job.Job, 
 		sql += ` and j.params ->> 'template_id' = $4`
 		args = append(args, pg.Itoa(q.TemplateID))
 	}
-	rows, err := s.Pool.Query(ctx, sql+` order by j.id desc limit $3`, args...)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (job.Job, error) { return pg.ScanBackground(row) })
-	return list, pg.Translate(err)
+	return pg.Collect(ctx, s.Pool, func(row pgx.CollectableRow) (job.Job, error) { return pg.ScanBackground(row) }, sql+` order by j.id desc limit $3`, args...)
 }
 
 // TakenBack counts the coupons that a job revoked; see [coupon.GrantStore].
@@ -187,11 +169,8 @@ func (s Grants) ApplyGrant(ctx context.Context, sheet, templateID int64, j job.J
 
 // GrantResults yields every row of a list in order.
 func (s Grants) GrantResults(ctx context.Context, sheet int64, yield func(coupon.GrantRow) error) error {
-	rows, err := s.Pool.Query(ctx, `select `+grantLine+` where g.sheet_id = $1 order by g.line`, sheet)
-	if err != nil {
-		return pg.Translate(err)
-	}
+	rows := pg.Rows(ctx, s.Pool, `select `+grantLine+` where g.sheet_id = $1 order by g.line`, sheet)
 	var r coupon.GrantRow
-	_, err = pgx.ForEachRow(rows, []any{&r.Line, &r.Input, &r.UserID, &r.Result, &r.CouponID}, func() error { return yield(r) })
+	_, err := pgx.ForEachRow(rows, []any{&r.Line, &r.Input, &r.UserID, &r.Result, &r.CouponID}, func() error { return yield(r) })
 	return pg.Translate(err)
 }

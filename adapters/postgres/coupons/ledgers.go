@@ -2,7 +2,6 @@ package coupons
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -56,15 +55,7 @@ func scanLedger(row pgx.CollectableRow) (l claim.Ledger, err error) {
 
 // Ledger recounts the template's stock, or returns [template.ErrNotFound].
 func (s Ledgers) Ledger(ctx context.Context, templateID int64) (claim.Ledger, error) {
-	rows, err := s.Pool.Query(ctx, ledgerSQL+`where t.id = $1`, templateID)
-	if err != nil {
-		return claim.Ledger{}, pg.Translate(err)
-	}
-	l, err := pgx.CollectExactlyOneRow(rows, scanLedger)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return l, template.ErrNotFound
-	}
-	return l, pg.Translate(err)
+	return pg.One(ctx, s.Pool, scanLedger, template.ErrNotFound, ledgerSQL+`where t.id = $1`, templateID)
 }
 
 // sellingSQL returns at most $2 templates, the newest first, that sold coupons
@@ -131,11 +122,7 @@ from owners, (select per_user_limit as most from templates where id = $1) l`
 // again by every call. Changes to rows that were already counted are found only
 // by [Ledgers.Ledger].
 func (s Ledgers) Selling(ctx context.Context, window time.Duration, limit, owners int) ([]claim.Ledger, error) {
-	rows, err := s.Pool.Query(ctx, sellingSQL, window, limit)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	ids, err := pgx.CollectRows(pg.Rows(ctx, s.Pool, sellingSQL, window, limit), pgx.RowTo[int64])
 	if err != nil {
 		return nil, pg.Translate(err)
 	}
@@ -180,7 +167,7 @@ func (s Ledgers) checkOwners(ctx context.Context, l *claim.Ledger, after, last i
 
 // Curve returns the template's sales over time, in at most points steps.
 func (s Ledgers) Curve(ctx context.Context, templateID int64, points int) (claim.Curve, error) {
-	rows, err := s.Pool.Query(ctx, `
+	rows := pg.Rows(ctx, s.Pool, `
 		with span as (
 			select min(second) as first, max(second) as last from claim_seconds where template_id = $1
 		), step as (
@@ -191,9 +178,6 @@ func (s Ledgers) Curve(ctx context.Context, templateID int64, points int) (claim
 			select floor(extract(epoch from second - first) / width)::bigint as n, sum(issued)::bigint as issued
 			from claim_seconds where template_id = $1 group by 1) sold
 		order by n`, templateID, points)
-	if err != nil {
-		return claim.Curve{}, pg.Translate(err)
-	}
 	var seconds int64
 	sold, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p claim.Point, err error) {
 		err = row.Scan(&seconds, &p.At, &p.Issued)
@@ -205,13 +189,8 @@ func (s Ledgers) Curve(ctx context.Context, templateID int64, points int) (claim
 // Pace returns the number of coupons issued in each of the last complete seconds,
 // the oldest first.
 func (s Ledgers) Pace(ctx context.Context, templateID int64, seconds int) ([]int64, error) {
-	rows, err := s.Pool.Query(ctx, `
+	return pg.Collect(ctx, s.Pool, pgx.RowTo[int64], `
 		select coalesce(c.issued, 0) from generate_series(date_trunc('second', now()) - $2 * interval '1 second',
 			date_trunc('second', now()) - interval '1 second', interval '1 second') as s (second)
 		left join claim_seconds c on c.template_id = $1 and c.second = s.second order by s.second`, templateID, seconds)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	return list, pg.Translate(err)
 }

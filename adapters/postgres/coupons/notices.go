@@ -66,14 +66,11 @@ func (s Notices) FreshCoupons(ctx context.Context, limit int) (list []coupon.Fre
 	}
 	// A coupon that was used at once may be refunded, and then its expiry matters
 	// to the user again.
-	rows, err := s.Pool.Query(ctx, `
+	rows := pg.Rows(ctx, s.Pool, `
 		select c.id, c.template_id, c.user_id, c.issued_at, c.expires_at, t.notify_days, `+holdOutSQL+`,
 			case when coalesce(u.timezone, '') <> '' then u.timezone else s.timezone end, coalesce(u.quiet_from, 0), coalesce(u.quiet_to, 0)
 		from coupons c join templates t on t.id = c.template_id join shops s on s.number = t.shop_number left join users u on u.id = c.user_id
 		where c.id > $1 and c.id <= $2 and t.notify_days <> 0 and c.state in ('unused', 'locked', 'used') order by c.id limit $3`, from, to, limit)
-	if err != nil {
-		return nil, 0, 0, pg.Translate(err)
-	}
 	list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (f coupon.Fresh, err error) {
 		return f, row.Scan(&f.ID, &f.TemplateID, &f.UserID, &f.IssuedAt, &f.ExpiresAt, &f.Days, &f.HoldOut, &f.Timezone, &f.Quiet.From, &f.Quiet.To)
 	})
@@ -123,14 +120,9 @@ func (s Notices) StoreNotices(ctx context.Context, from, to int64, plan []coupon
 // It covers the given shops (empty = all shops) and the given template (0 = all
 // templates).
 func (s Notices) NoticeDays(ctx context.Context, from, to time.Time, shops []int64, templateID int64) ([]coupon.NoticeDay, error) {
-	rows, err := s.Pool.Query(ctx, `
+	return pg.Collect(ctx, s.Pool, pgx.RowToStructByPos[coupon.NoticeDay], `
 		select d.day, sum(d.planned)::bigint, sum(d.sent)::bigint, sum(d.failed)::bigint, sum(d.dropped)::bigint
 		from notice_days d join templates t on t.id = d.template_id
 		where d.day between $1::date and $2::date and (cardinality($3::bigint[]) = 0 or t.shop_number = any($3)) and ($4::bigint = 0 or d.template_id = $4)
 		group by d.day order by d.day`, from, to, append([]int64{}, shops...), templateID)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[coupon.NoticeDay])
-	return list, pg.Translate(err)
 }

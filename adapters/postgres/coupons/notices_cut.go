@@ -44,11 +44,7 @@ order by n.due_at limit $1 for update of n skip locked`
 // [coupon.NoticeStore].
 func (s Notices) CutNotices(ctx context.Context, limit int) (batches []coupon.CutBatch, n int, err error) {
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, takeSQL, limit)
-		if err != nil {
-			return err
-		}
-		due, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (d dueNotice, err error) {
+		due, err := pgx.CollectRows(pg.Rows(ctx, tx, takeSQL, limit), func(row pgx.CollectableRow) (d dueNotice, err error) {
 			return d, row.Scan(&d.UserID, &d.TemplateID, &d.Day, &d.Days, &d.DueAt, &d.ExpiresAt, &d.Live, &d.Late, &d.Over, &d.HoldOut)
 		})
 		if err != nil || len(due) == 0 {
@@ -187,15 +183,12 @@ func storeRun(ctx context.Context, tx pgx.Tx, group []dueNotice) (batches []coup
 		}
 	}
 	users, templates, days := noticeKeys(group)
-	rows, err := tx.Query(ctx, storeRunSQL, pgx.StrictNamedArgs{
+	rows := pg.Rows(ctx, tx, storeRunSQL, pgx.StrictNamedArgs{
 		"template": group[0].TemplateID, "days_before": group[0].Days, "due_at": first, "worthless_after": worthless,
 		"users": users, "templates": templates, "days": days,
 		"from_user": ids[0], "to_user": ids[len(ids)-1], "due_count": len(ids), "due": due,
 		"priority": pg.AnnouncementPriority, "channels": channels,
 	})
-	if err != nil {
-		return nil, err
-	}
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[coupon.CutBatch])
 }
 

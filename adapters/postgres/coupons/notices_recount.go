@@ -39,11 +39,7 @@ func (s Notices) RunsOf(ctx context.Context, day time.Time) (off []coupon.RunBal
 
 // recountRuns recounts the runs that the query finds.
 func (s Notices) recountRuns(ctx context.Context, find string, args ...any) (off []coupon.RunBalance, looked int, err error) {
-	rows, err := s.Pool.Query(ctx, find, args...)
-	if err != nil {
-		return nil, 0, pg.Translate(err)
-	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	ids, err := pgx.CollectRows(pg.Rows(ctx, s.Pool, find, args...), pgx.RowTo[int64])
 	if err != nil {
 		return nil, 0, pg.Translate(err)
 	}
@@ -97,12 +93,9 @@ func (s Notices) balanceRuns(ctx context.Context, ids []int64) (list []coupon.Ru
 }
 
 func readRuns(ctx context.Context, tx pgx.Tx, ids []int64, runs map[int64]*runSets) error {
-	rows, err := tx.Query(ctx, `select r.id, r.template_id from notice_runs r where r.id = any($1) and r.settled_at is not null and `+batchesDone, ids)
-	if err != nil {
-		return err
-	}
+	rows := pg.Rows(ctx, tx, `select r.id, r.template_id from notice_runs r where r.id = any($1) and r.settled_at is not null and `+batchesDone, ids)
 	var id, template int64
-	_, err = pgx.ForEachRow(rows, []any{&id, &template}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&id, &template}, func() error {
 		runs[id] = newRunSets(template)
 		return nil
 	})
@@ -147,13 +140,10 @@ func readRunBatches(ctx context.Context, tx pgx.Tx, ids []int64, runs map[int64]
 }
 
 func readRunNotices(ctx context.Context, tx pgx.Tx, ids []int64, runs map[int64]*runSets) error {
-	rows, err := tx.Query(ctx, `select run_id, user_id, status from notices where run_id = any($1)`, ids)
-	if err != nil {
-		return err
-	}
+	rows := pg.Rows(ctx, tx, `select run_id, user_id, status from notices where run_id = any($1)`, ids)
 	var id, reader int64
 	var status noticeStatus
-	_, err = pgx.ForEachRow(rows, []any{&id, &reader, &status}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&id, &reader, &status}, func() error {
 		if r := runs[id]; r != nil {
 			r.notices[status].Add(uint64(reader))
 		}
@@ -175,7 +165,7 @@ func (r *runSets) balance(id int64) coupon.RunBalance {
 
 // DayBalance compares the calendar of one day with its notices.
 func (s Notices) DayBalance(ctx context.Context, day time.Time) ([]coupon.NoticeBalance, error) {
-	rows, err := s.Pool.Query(ctx, `
+	rows := pg.Rows(ctx, s.Pool, `
 		with stored as (
 			select template_id, count(*) filter (where status = 0) as waiting, count(*) filter (where status = 1) as sent,
 				count(*) filter (where status = 2) as failed
@@ -186,9 +176,6 @@ func (s Notices) DayBalance(ctx context.Context, day time.Time) ([]coupon.Notice
 		select template_id, coalesce(k.planned, 0), coalesce(k.sent, 0), coalesce(k.failed, 0), coalesce(k.dropped, 0),
 			coalesce(s.waiting, 0), coalesce(s.sent, 0), coalesce(s.failed, 0)
 		from kept k full join stored s using (template_id) order by template_id`, day)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (b coupon.NoticeBalance, err error) {
 		b.Kept.Day = day
 		return b, row.Scan(&b.TemplateID, &b.Kept.Planned, &b.Kept.Sent, &b.Kept.Failed, &b.Kept.Dropped, &b.Waiting, &b.Sent, &b.Failed)

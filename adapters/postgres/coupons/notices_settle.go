@@ -17,12 +17,7 @@ const batchesDone = `not exists (select from batches b where b.kind = 'notice' a
 // FinishedRuns returns runs whose batches are done and whose outcomes are not stored in their
 // notices.
 func (s Notices) FinishedRuns(ctx context.Context, limit int) ([]int64, error) {
-	rows, err := s.Pool.Query(ctx, `select r.id from notice_runs r where r.settled_at is null and `+batchesDone+` order by r.id limit $1`, limit)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	return ids, pg.Translate(err)
+	return pg.Collect(ctx, s.Pool, pgx.RowTo[int64], `select r.id from notice_runs r where r.settled_at is null and `+batchesDone+` order by r.id limit $1`, limit)
 }
 
 // SettleNotices stores the outcomes of a run's notices. A notice is sent if one channel
@@ -80,17 +75,12 @@ func (s Notices) SettleNotices(ctx context.Context, run int64) error {
 // batch of such a run is done or deferred for a while, for example until the end of quiet
 // hours.
 func (s Notices) SleepingRuns(ctx context.Context, limit int) ([]int64, error) {
-	rows, err := s.Pool.Query(ctx, `
+	return pg.Collect(ctx, s.Pool, pgx.RowTo[int64], `
 		select r.id from notice_runs r
 		where r.settled_at is null and r.told < (select sum(b.sent_count) from batches b where b.kind = 'notice' and b.owner_id = r.id)
 			and not exists (select from batches b where b.kind = 'notice' and b.owner_id = r.id and b.state <> 'done'
 				and (b.state <> 'ready' or b.next_run_at < clock_timestamp() + interval '10 seconds'))
 		order by r.id limit $1`, limit)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	return ids, pg.Translate(err)
 }
 
 // NoteReached records which users of an open run have been reached so far, and updates the

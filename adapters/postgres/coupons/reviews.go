@@ -41,15 +41,7 @@ func rulesOf(names []string) []review.Rule {
 
 // Review returns one group; see [review.Store].
 func (s Reviews) Review(ctx context.Context, id int64) (r review.Review, err error) {
-	rows, err := s.Pool.Query(ctx, `select `+reviewColumns+reviewFrom+`where r.id = $1`, id)
-	if err != nil {
-		return r, pg.Translate(err)
-	}
-	r, err = pgx.CollectExactlyOneRow(rows, scanReview)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return r, review.ErrNotFound
-	}
-	return r, pg.Translate(err)
+	return pg.One(ctx, s.Pool, scanReview, review.ErrNotFound, `select `+reviewColumns+reviewFrom+`where r.id = $1`, id)
 }
 
 // Reviews lists groups; see [review.Store]. Groups of one drop are listed whole, the largest first.
@@ -67,12 +59,7 @@ func (s Reviews) Reviews(ctx context.Context, q review.Query) ([]review.Review, 
 		args = append(args, q.ChangedAt, q.BeforeID)
 		where += fmt.Sprintf(` and (r.changed_at, r.id) < ($%d, $%d)`, len(args)-1, len(args))
 	}
-	rows, err := s.Pool.Query(ctx, `select `+reviewColumns+reviewFrom+`where `+where+` order by `+order+` limit $2`, args...)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, scanReview)
-	return list, pg.Translate(err)
+	return pg.Collect(ctx, s.Pool, scanReview, `select `+reviewColumns+reviewFrom+`where `+where+` order by `+order+` limit $2`, args...)
 }
 
 // Run returns the review of a drop; see [review.Store].
@@ -92,11 +79,8 @@ func (s Reviews) Members(ctx context.Context, id, after int64, appealed bool, li
 	if appealed {
 		where = ` and appealed_at is not null and answer = ''`
 	}
-	rows, err := s.Pool.Query(ctx, `select coupon_id, user_id, state, appeal, appealed_at, answer, answered_at from review_coupons
+	rows := pg.Rows(ctx, s.Pool, `select coupon_id, user_id, state, appeal, appealed_at, answer, answered_at from review_coupons
 		where review_id = $1 and coupon_id > $2`+where+` order by coupon_id limit $3`, id, after, max(1, limit))
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (m review.Member, err error) {
 		return m, row.Scan(&m.CouponID, &m.UserID, &m.State, &m.Appeal, &m.AppealedAt, &m.Answer, &m.AnsweredAt)
 	})
@@ -179,11 +163,8 @@ func reinstateOne(ctx context.Context, tx pgx.Tx, couponID int64, actor, reason 
 
 // Accuracies counts the decisions about groups of each rule; see [review.Store].
 func (s Reviews) Accuracies(ctx context.Context) ([]review.Accuracy, error) {
-	rows, err := s.Pool.Query(ctx, `select rule, count(*), coalesce(sum(suspended + returned + restored), 0)::bigint, coalesce(sum(restored), 0)::bigint
+	rows := pg.Rows(ctx, s.Pool, `select rule, count(*), coalesce(sum(suspended + returned + restored), 0)::bigint, coalesce(sum(restored), 0)::bigint
 		from reviews cross join unnest(rules) rule where suspended_at > now() - interval '180 days' group by rule`)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
 	found := map[review.Rule]review.Accuracy{}
 	var a review.Accuracy
 	if _, err := pgx.ForEachRow(rows, []any{&a.Rule, &a.Groups, &a.Suspended, &a.Restored}, func() error { found[a.Rule] = a; return nil }); err != nil {

@@ -68,10 +68,7 @@ from signs s join templates t on t.id = s.template_id join coupons c on c.templa
 
 // signed reads the claims of a drop.
 func (s Reviews) signed(ctx context.Context, templateID int64) (claims []review.Claim, leftOut int64, err error) {
-	rows, err := s.Pool.Query(ctx, signedSQL, templateID, review.MaxClaims, review.OpenedLong.Milliseconds(), int16(pass.Link))
-	if err != nil {
-		return nil, 0, pg.Translate(err)
-	}
+	rows := pg.Rows(ctx, s.Pool, signedSQL, templateID, review.MaxClaims, review.OpenedLong.Milliseconds(), int16(pass.Link))
 	numbers := map[string]int32{}
 	number := func(text string) int32 {
 		if text == "" {
@@ -105,7 +102,7 @@ func (s Reviews) signed(ctx context.Context, templateID int64) (claims []review.
 }
 
 // RunDue reviews one drop that waits for it. It reports false if there is none. A review replaces the
-// groups that nobody has decided; a coupon that is in another group stays there.
+// undecided groups; a coupon that is in another group stays there.
 func (s Reviews) RunDue(ctx context.Context) (bool, error) {
 	var id int64
 	err := s.Pool.QueryRow(ctx, `select id from (`+runsDueSQL+`) d limit 1`).Scan(&id)

@@ -96,14 +96,8 @@ func lockedCases(ctx context.Context, tx pgx.Tx, id int64, state string, limit i
 }
 
 // idsOf returns the ids that a statement selects.
-func idsOf(ctx context.Context, db interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-}, sql string, args ...any) ([]int64, error) {
-	rows, err := db.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[int64])
+func idsOf(ctx context.Context, db pg.Reader, sql string, args ...any) ([]int64, error) {
+	return pgx.CollectRows(pg.Rows(ctx, db, sql, args...), pgx.RowTo[int64])
 }
 
 // moveAll stores the moves of coupons that are locked, and returns the ids of the coupons.

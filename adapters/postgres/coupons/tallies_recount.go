@@ -123,10 +123,5 @@ func (s CouponTallies) Impossible(ctx context.Context, limit int) ([]int64, erro
 }
 
 func (s CouponTallies) ids(ctx context.Context, sql string, limit int) ([]int64, error) {
-	rows, err := s.Pool.Query(ctx, sql, limit)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	return list, pg.Translate(err)
+	return pg.Collect(ctx, s.Pool, pgx.RowTo[int64], sql, limit)
 }

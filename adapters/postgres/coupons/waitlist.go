@@ -61,11 +61,8 @@ const lockWaitlists = `select from waitlists where template_id = any($1) order b
 
 // lockedWaitlists returns the templates whose waitlist another session has locked.
 func (s *Waitlists) lockedWaitlists(ctx context.Context, templates []int64) ([]int64, error) {
-	rows, err := s.Pool.Query(ctx, `with free as materialized (select template_id from waitlists where template_id = any($1) for update skip locked)
+	rows := pg.Rows(ctx, s.Pool, `with free as materialized (select template_id from waitlists where template_id = any($1) for update skip locked)
 		select l.template_id from waitlists l where l.template_id = any($1) and not exists (select from free where free.template_id = l.template_id)`, templates)
-	if err != nil {
-		return nil, err
-	}
 	return pgx.CollectRows(rows, pgx.RowTo[int64])
 }
 

@@ -57,12 +57,7 @@ select id from (
 
 // Unfilled implements [waitlist.FillStore].
 func (s *Waitlists) Unfilled(ctx context.Context, after int64, limit int) ([]int64, error) {
-	rows, err := s.Pool.Query(ctx, unfilledSQL, after, limit, waitlist.LastHour)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	return ids, pg.Translate(err)
+	return pg.Collect(ctx, s.Pool, pgx.RowTo[int64], unfilledSQL, after, limit, waitlist.LastHour)
 }
 
 // candidateFacts are the columns of a user w who waits that decide about a coupon. A coupon that was
@@ -172,11 +167,7 @@ func (u *turn) lock(ctx context.Context, conn *pgx.Conn, templateID int64) error
 
 // candidates reads the next users.
 func (u *turn) candidates(ctx context.Context, conn *pgx.Conn, limit int64) ([]waitlist.Candidate, error) {
-	rows, err := conn.Query(ctx, candidatesSQL, u.template.ID, limit)
-	if err != nil {
-		return nil, err
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[waitlist.Candidate])
+	list, err := pgx.CollectRows(pg.Rows(ctx, conn, candidatesSQL, u.template.ID, limit), pgx.RowToStructByPos[waitlist.Candidate])
 	if err != nil {
 		return nil, err
 	}
@@ -233,14 +224,11 @@ func (u *turn) decide(ctx context.Context, conn *pgx.Conn, limit int) error {
 
 // end skips the next users of a drop that is over. The stock that was kept is released.
 func (u *turn) end(ctx context.Context, conn *pgx.Conn, limit int) error {
-	rows, err := conn.Query(ctx, `(select user_id, state = 'offered' from waiters where template_id = $1 and state = 'waiting' limit $2)
+	rows := pg.Rows(ctx, conn, `(select user_id, state = 'offered' from waiters where template_id = $1 and state = 'waiting' limit $2)
 		union all (select user_id, true from waiters where template_id = $1 and state = 'offered' limit $2) limit $2`, u.template.ID, limit)
-	if err != nil {
-		return err
-	}
 	var who user.ID
 	var offered bool
-	_, err = pgx.ForEachRow(rows, []any{&who, &offered}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&who, &offered}, func() error {
 		u.skip(who, waitlist.ReasonOver)
 		if offered {
 			u.offered--

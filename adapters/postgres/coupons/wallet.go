@@ -103,12 +103,9 @@ func (s Wallet) Unregister(ctx context.Context, device string, couponID int64) e
 
 // Changed lists passes that have changed; see [wallet.Store].
 func (s Wallet) Changed(ctx context.Context, device string, since time.Time) (ids []int64, latest time.Time, err error) {
-	rows, err := s.Pool.Query(ctx, `
+	rows := pg.Rows(ctx, s.Pool, `
 		select p.coupon_id, p.modified_at from wallet_registrations r join wallet_passes p on p.coupon_id = r.coupon_id
 		where r.device = $1 and p.modified_at >= $2 order by p.modified_at, p.coupon_id`, device, since)
-	if err != nil {
-		return nil, latest, pg.Translate(err)
-	}
 	var id int64
 	_, err = pgx.ForEachRow(rows, []any{&id, &latest}, func() error {
 		ids = append(ids, id)

@@ -88,11 +88,7 @@ from p left join coupons c on c.id = p.coupon_id order by p.next_at, p.coupon_id
 // Lease leases due changes; see [wallet.Changes].
 func (s Wallet) Lease(ctx context.Context, limit int, lasting time.Duration) (token string, due []wallet.Change, err error) {
 	token = uuid.NewString()
-	rows, err := s.Pool.Query(ctx, leaseWalletSQL, pgx.StrictNamedArgs{"limit": limit, "token": token, "lasting": lasting})
-	if err != nil {
-		return token, nil, pg.Translate(err)
-	}
-	due, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (c wallet.Change, err error) {
+	due, err = pgx.CollectRows(pg.Rows(ctx, s.Pool, leaseWalletSQL, pgx.StrictNamedArgs{"limit": limit, "token": token, "lasting": lasting}), func(row pgx.CollectableRow) (c wallet.Change, err error) {
 		var names, tokens []string
 		err = row.Scan(&c.CouponID, &c.Revision, &c.State, &c.Attempts, &c.Age, &c.Google, &names, &tokens)
 		for i, name := range names {

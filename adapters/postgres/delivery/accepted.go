@@ -75,15 +75,12 @@ func (l *lease) Accepted(ctx context.Context, id user.ID, via int64) error {
 // checkpoint. It reads them from the journal and from the providers' reports.
 func (l *lease) loadAccepted(ctx context.Context) error {
 	// If two workers handed over a message, the first worker's row counts.
-	rows, err := l.db.Pool.Query(ctx, `select distinct on (id) id, provider_id
+	rows := pg.Rows(ctx, l.db.Pool, `select distinct on (id) id, provider_id
 		from (select unnest(users) as id, provider_id, at from accepted_messages where batch_id = $1) a order by id, at`, l.batch.ID)
-	if err != nil {
-		return pg.Translate(err)
-	}
 	via := map[user.ID]int64{}
 	var id user.ID
 	var provider int64
-	_, err = pgx.ForEachRow(rows, []any{&id, &provider}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&id, &provider}, func() error {
 		l.journalled.Store(true)
 		if _, left := slices.BinarySearch(l.batch.Left, id); !left || l.outcomes[id].Final() && l.outcomes[id] != "" {
 			return nil

@@ -252,13 +252,10 @@ func (l *lease) optedOut(ids []int64) {
 }
 
 func (l *lease) loadExceptions(ctx context.Context) error {
-	rows, err := l.db.Pool.Query(ctx, `select user_id, outcome, reason, detail, fingerprint, attempts,
+	rows := pg.Rows(ctx, l.db.Pool, `select user_id, outcome, reason, detail, fingerprint, attempts,
 		coalesce(next_retry_at, '0001-01-01'), first_at, last_at, provider_id from exceptions where batch_id = $1`, l.batch.ID)
-	if err != nil {
-		return pg.Translate(err)
-	}
 	var e delivery.Exception
-	_, err = pgx.ForEachRow(rows, []any{&e.UserID, &e.Outcome, &e.Reason, &e.Detail, &e.Fingerprint, &e.Attempts,
+	_, err := pgx.ForEachRow(rows, []any{&e.UserID, &e.Outcome, &e.Reason, &e.Detail, &e.Fingerprint, &e.Attempts,
 		&e.NextRetryAt, &e.FirstAt, &e.LastAt, &e.Via}, func() error {
 		l.batch.Exceptions[e.UserID], l.outcomes[e.UserID] = e, e.Outcome
 		return nil

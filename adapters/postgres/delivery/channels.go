@@ -20,13 +20,10 @@ func NewChannels(db *pg.DB) Channels { return Channels{db} }
 // Settings returns every channel's settings in channel order.
 func (s Channels) Settings(ctx context.Context) ([delivery.Channels]delivery.Setting, error) {
 	var all [delivery.Channels]delivery.Setting
-	rows, err := s.Pool.Query(ctx, `select channel, paused, paused_reason, coalesce(paused_at, '0001-01-01'), paused_by,
+	rows := pg.Rows(ctx, s.Pool, `select channel, paused, paused_reason, coalesce(paused_at, '0001-01-01'), paused_by,
 		rate_per_second, updated_at from channel_settings order by channel`)
-	if err != nil {
-		return all, pg.Translate(err)
-	}
 	var one delivery.Setting
-	_, err = pgx.ForEachRow(rows, []any{&one.Channel, &one.Paused, &one.PausedReason, &one.PausedAt, &one.PausedBy, &one.RatePerSecond, &one.UpdatedAt}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&one.Channel, &one.Paused, &one.PausedReason, &one.PausedAt, &one.PausedBy, &one.RatePerSecond, &one.UpdatedAt}, func() error {
 		all[one.Channel] = one
 		return nil
 	})
@@ -61,15 +58,10 @@ func (s Channels) SaveSetting(ctx context.Context, old, next delivery.Setting, e
 // because no retry pause is as long. A notice that was deferred to the end of
 // quiet hours is not late.
 func (s Channels) Backlogs(ctx context.Context) ([]delivery.Backlog, error) {
-	rows, err := s.Pool.Query(ctx, `select channel, count(*), sum(due_count - sent_count - skipped_count - expired_count - dead_count),
+	return pg.Collect(ctx, s.Pool, pgx.RowToStructByPos[delivery.Backlog], `select channel, count(*), sum(due_count - sent_count - skipped_count - expired_count - dead_count),
 			greatest(now() - min(due_at), interval '0'),
 			greatest(now() - coalesce(min(due_at) filter (where kind <> 'campaign' and not (kind = 'notice' and exists (
 				select from exceptions e where e.batch_id = batches.id and e.reason = 'quiet_hours'))), now()), interval '0')
 		from batches where state <> 'done' and not held and (kind not in ('campaign', 'notice') or next_run_at <= now() + interval '2 minutes')
 		group by 1 order by 1`)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[delivery.Backlog])
-	return list, pg.Translate(err)
 }

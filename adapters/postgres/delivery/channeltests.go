@@ -101,10 +101,7 @@ func (s ChannelTests) Test(ctx context.Context, id int64) (t testmessage.Channel
 
 // Tests lists the channel's last tests, newest first.
 func (s ChannelTests) Tests(ctx context.Context, c delivery.Channel, limit int) ([]testmessage.ChannelTest, error) {
-	rows, err := s.Pool.Query(ctx, `select `+testColumns+` from channel_tests c where channel = $1 order by id desc limit $2`, c, limit)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
+	rows := pg.Rows(ctx, s.Pool, `select `+testColumns+` from channel_tests c where channel = $1 order by id desc limit $2`, c, limit)
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (t testmessage.ChannelTest, err error) {
 		var took int64
 		err = row.Scan(testFields(&t, &took)...)
@@ -186,15 +183,10 @@ const ChannelTestsWait pg.Question = `select from channel_tests where state <> '
 // OpenTests gives up tests whose worker died during the call, and returns waiting
 // tests; see [testmessage.TestStore].
 func (s ChannelTests) OpenTests(ctx context.Context, limit int) ([]int64, error) {
-	rows, err := s.Pool.Query(ctx, `
+	return pg.Collect(ctx, s.Pool, pgx.RowTo[int64], `
 		with lost as (
 			update channel_tests set state = 'done', result = 'unknown', finished_at = clock_timestamp(), recipient = '', draft = null, token = null, lease_until = null
 			where id in (select id from channel_tests where state = 'running' and lease_until < clock_timestamp() for update skip locked)
 		)
 		select id from channel_tests where state = 'waiting' order by id limit $1`, limit)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	return ids, pg.Translate(err)
 }

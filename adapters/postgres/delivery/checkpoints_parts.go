@@ -130,20 +130,19 @@ func usersByProvider(rows pgx.Rows, sent *roaring64.Bitmap) (map[int64]*roaring6
 // providerOf returns a function that returns the name of the provider that accepted the
 // message to a user; empty = the environment's provider.
 func providerOf(ctx context.Context, tx pgx.Tx, batch int64, sent *roaring64.Bitmap) (func(user.ID) string, error) {
-	rows, err := tx.Query(ctx, `select b.provider_id, b.users, p.name from batch_providers b join providers p on p.id = b.provider_id where b.batch_id = $1`, batch)
-	if err != nil {
-		return nil, err
-	}
+	rows := pg.Rows(ctx, tx, `select b.provider_id, b.users, p.name from batch_providers b join providers p on p.id = b.provider_id where b.batch_id = $1`, batch)
 	names := map[string]*roaring64.Bitmap{}
 	var id int64
 	var raw []byte
 	var name string
-	_, err = pgx.ForEachRow(rows, []any{&id, &raw, &name}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&id, &raw, &name}, func() error {
 		users := sent
 		if raw != nil {
-			if users, err = pg.DecodeSet(raw); err != nil {
+			set, err := pg.DecodeSet(raw)
+			if err != nil {
 				return err
 			}
+			users = set
 		}
 		if names[name] != nil { // two of one name
 			users = roaring64.Or(names[name], users)

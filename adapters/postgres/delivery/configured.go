@@ -26,21 +26,12 @@ var providerColumns = pg.FieldColumns(provider.Fields, "p", nil) + `, p.id, coal
 var scanProvider = pgx.RowToStructByName[provider.Provider]
 
 func oneProvider(ctx context.Context, on pg.Querier, sql string, args ...any) (p provider.Provider, err error) {
-	rows, err := on.Query(ctx, sql, args...)
-	if err != nil {
-		return p, err
-	}
-	return pgx.CollectExactlyOneRow(rows, scanProvider)
+	return pgx.CollectExactlyOneRow(pg.Rows(ctx, on, sql, args...), scanProvider)
 }
 
 // All lists the providers that are not deleted; see [provider.Store].
 func (s Configured) All(ctx context.Context) ([]provider.Provider, error) {
-	rows, err := s.Pool.Query(ctx, `select `+providerColumns+` from providers p where deleted_at is null order by channel, shop_number nulls first, priority, id`)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, scanProvider)
-	return list, pg.Translate(err)
+	return pg.Collect(ctx, s.Pool, scanProvider, `select `+providerColumns+` from providers p where deleted_at is null order by channel, shop_number nulls first, priority, id`)
 }
 
 // State returns a number that differs after each change of any provider.
@@ -169,18 +160,15 @@ func (s Configured) Delete(ctx context.Context, p provider.Provider, e staff.Ent
 
 // Health returns the results of calls by provider; see [provider.Store].
 func (s Configured) Health(ctx context.Context, c delivery.Channel) (map[int64]provider.Health, error) {
-	rows, err := s.Pool.Query(ctx, `select provider_id, sum(calls), sum(messages), sum(failed), sum(total_ms) / greatest(sum(calls), 1), max(slowest_ms),
+	rows := pg.Rows(ctx, s.Pool, `select provider_id, sum(calls), sum(messages), sum(failed), sum(total_ms) / greatest(sum(calls), 1), max(slowest_ms),
 			coalesce((array_agg(error order by at desc) filter (where error <> ''))[1], ''),
 			round(100 * sum(messages) / greatest(sum(sum(messages)) over (), 1))::int
 		from provider_calls where at > clock_timestamp() - $1::interval and channel = $2 group by 1`, callsShown, c)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
 	all := map[int64]provider.Health{}
 	var id, slowest int64
 	var h provider.Health
 	var mean float64
-	_, err = pgx.ForEachRow(rows, []any{&id, &h.Calls, &h.Messages, &h.Failed, &mean, &slowest, &h.Error, &h.Share}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&id, &h.Calls, &h.Messages, &h.Failed, &mean, &slowest, &h.Error, &h.Share}, func() error {
 		h.Mean, h.Slowest = time.Duration(mean)*time.Millisecond, time.Duration(slowest)*time.Millisecond
 		all[id] = h
 		return nil

@@ -39,12 +39,9 @@ func (s Batches) Consents(ctx context.Context, b *delivery.Batch, ids []user.ID)
 	if taken {
 		return nil, delivery.ErrConsentsTaken
 	}
-	rows, err := s.Pool.Query(ctx, consentsSQL, pgx.StrictNamedArgs{"template": b.Subject.TemplateID, "users": ids, "slot": b.Subject.Slot})
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
+	rows := pg.Rows(ctx, s.Pool, consentsSQL, pgx.StrictNamedArgs{"template": b.Subject.TemplateID, "users": ids, "slot": b.Subject.Slot})
 	var id user.ID
-	_, err = pgx.ForEachRow(rows, []any{&id}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&id}, func() error {
 		held[id] = true
 		return nil
 	})

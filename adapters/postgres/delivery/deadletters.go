@@ -111,12 +111,7 @@ func (s DeadLetters) DeadLetterGroups(ctx context.Context, f delivery.DeadLetter
 			sql += fmt.Sprintf(" and fingerprint = $%d", len(args))
 		}
 	}
-	rows, err := s.Pool.Query(ctx, sql+` order by 3 desc, 1, 2 limit 500`, args...)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[delivery.DeadLetterGroup])
-	return list, pg.Translate(err)
+	return pg.Collect(ctx, s.Pool, pgx.RowToStructByPos[delivery.DeadLetterGroup], sql+` order by 3 desc, 1, 2 limit 500`, args...)
 }
 
 // DeadLetters lists single dead letters by batch and user.
@@ -136,12 +131,7 @@ func (s DeadLetters) DeadLetters(ctx context.Context, f delivery.DeadLetterFilte
 	if len(wheres) > 1 {
 		sql += page
 	}
-	rows, err := s.Pool.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[delivery.DeadLetter])
-	return list, pg.Translate(err)
+	return pg.Collect(ctx, s.Pool, pgx.RowToStructByPos[delivery.DeadLetter], sql, args...)
 }
 
 // inTime is a condition on batch b: its deadline is in the future, and the
@@ -176,7 +166,7 @@ func (s DeadLetters) Triage(ctx context.Context, f delivery.DeadLetterFilter, ra
 		return `select b.id, count(*) as n, array_agg(e.user_id) as users` + deadFrom + where + ` group by b.id`
 	})
 	// The recipients first, and then the batches' own rows, which are wide.
-	rows, err := s.Pool.Query(ctx, `with letters as materialized (
+	rows := pg.Rows(ctx, s.Pool, `with letters as materialized (
 			`+letters+`
 		), dead as materialized (
 			select b.id, b.kind, b.owner_id, b.template_id, `+suspects+` as sent, `+unstopped+` as unstopped, l.n, l.users,
@@ -187,16 +177,13 @@ func (s DeadLetters) Triage(ctx context.Context, f delivery.DeadLetterFilter, ra
 			select d.id, d.sent, d.unstopped and o.holding as timely, d.n, d.users, d.seconds from dead d join owners o on o.kind = d.kind and o.owner_id = d.owner_id
 		)
 		`+triageParts(rate), args...)
-	if err != nil {
-		return delivery.Triage{}, pg.Translate(err)
-	}
 	var t delivery.Triage
 	var sent []byte
 	var timely bool
 	var n int64
 	var users []int64
 	var seconds float64
-	_, err = pgx.ForEachRow(rows, []any{&sent, &timely, &n, &users, &seconds}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&sent, &timely, &n, &users, &seconds}, func() error {
 		_, done, err := split(users, sent)
 		if err != nil {
 			return err

@@ -51,11 +51,7 @@ func (s DeadLetters) StartDeadLetterJob(ctx context.Context, j delivery.DeadLett
 }
 
 func oneLetterJob(ctx context.Context, tx pgx.Tx, sql string, args ...any) (delivery.DeadLetterJob, error) {
-	rows, err := tx.Query(ctx, sql, args...)
-	if err != nil {
-		return delivery.DeadLetterJob{}, err
-	}
-	return pgx.CollectExactlyOneRow(rows, scanJob)
+	return pgx.CollectExactlyOneRow(pg.Rows(ctx, tx, sql, args...), scanJob)
 }
 
 // withinShops selects the jobs that are limited to some of the shops $1. A job
@@ -64,13 +60,8 @@ const withinShops = ` (cardinality($1::bigint[]) = 0 or filter->'shops' <> '[]' 
 
 // DeadLetterJobs lists recent jobs; see [delivery.DeadLetterStore].
 func (s DeadLetters) DeadLetterJobs(ctx context.Context, shops []int64, limit int) ([]delivery.DeadLetterJob, error) {
-	rows, err := s.Pool.Query(ctx, `select `+jobColumns+` from dead_letter_jobs where`+withinShops+` order by id desc limit $2`,
+	return pg.Collect(ctx, s.Pool, scanJob, `select `+jobColumns+` from dead_letter_jobs where`+withinShops+` order by id desc limit $2`,
 		append([]int64{}, shops...), limit)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, scanJob)
-	return list, pg.Translate(err)
 }
 
 // CancelDeadLetterJob stops a running job; see [delivery.DeadLetterStore].

@@ -319,11 +319,7 @@ select 0, 9223372036854775807, now() where exists (select from dead_letter_jobs 
 
 // Recent is part of [inbox.Store].
 func (s Inbox) Recent(ctx context.Context, since time.Time, limit int) ([]inbox.Span, bool, error) {
-	rows, err := s.Pool.Query(ctx, recentSQL, since, limit+1)
-	if err != nil {
-		return nil, false, pg.Translate(err)
-	}
-	spans, err := pgx.CollectRows(rows, pgx.RowToStructByPos[inbox.Span])
+	spans, err := pgx.CollectRows(pg.Rows(ctx, s.Pool, recentSQL, since, limit+1), pgx.RowToStructByPos[inbox.Span])
 	return spans, len(spans) <= limit, pg.Translate(err)
 }
 

@@ -194,12 +194,9 @@ func (s Inbox) readers(ctx context.Context, ids []user.ID) (map[user.ID]user.Use
 	for _, id := range ids {
 		list[id] = user.User{ID: id}
 	}
-	rows, err := s.Pool.Query(ctx, `select id, name, locale, timezone from users where id = any($1)`, ids)
-	if err != nil {
-		return list, pg.Translate(err)
-	}
+	rows := pg.Rows(ctx, s.Pool, `select id, name, locale, timezone from users where id = any($1)`, ids)
 	var u user.User
-	_, err = pgx.ForEachRow(rows, []any{&u.ID, &u.Name, &u.Locale, &u.Timezone}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&u.ID, &u.Name, &u.Locale, &u.Timezone}, func() error {
 		list[u.ID] = u
 		return nil
 	})

@@ -110,13 +110,10 @@ func (s Inbox) noticeMessages(ctx context.Context, batchID int64, connected inbo
 // noticeExpiries returns the expiry of the coupons about which the run notified
 // each user.
 func (s Inbox) noticeExpiries(ctx context.Context, run int64, ids []user.ID) (map[user.ID]time.Time, error) {
-	rows, err := s.Pool.Query(ctx, `select user_id, expires_at from notices where run_id = $1 and user_id = any($2)`, run, ids)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
+	rows := pg.Rows(ctx, s.Pool, `select user_id, expires_at from notices where run_id = $1 and user_id = any($2)`, run, ids)
 	list := make(map[user.ID]time.Time, len(ids))
 	var id user.ID
 	var end time.Time
-	_, err = pgx.ForEachRow(rows, []any{&id, &end}, func() error { list[id] = end; return nil })
+	_, err := pgx.ForEachRow(rows, []any{&id, &end}, func() error { list[id] = end; return nil })
 	return list, pg.Translate(err)
 }

@@ -26,7 +26,7 @@ type pageRows struct {
 const pageReaders = 4
 
 // pageGroups is the configuration of the groups of pages. A page that arrives while no other is
-// read is a group of its own and waits for nobody.
+// read is a group of its own and does not wait.
 func pageGroups(g pg.Grouping, db *pg.DB) pg.GroupConfig {
 	cfg := pg.Grouping{Workers: pageReaders, Timeout: g.Timeout}.Config(db)
 	cfg.Name = "inbox page"

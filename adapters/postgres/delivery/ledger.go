@@ -294,15 +294,12 @@ func recipients(ctx context.Context, tx pgx.Tx, q delivery.RecipientQuery) ([]de
 }
 
 func exceptionsOf(ctx context.Context, tx pgx.Tx, q delivery.RecipientQuery) (map[user.ID]delivery.Recipient, error) {
-	rows, err := tx.Query(ctx, `select user_id, outcome, reason, detail, attempts, last_at, next_retry_at,
+	rows := pg.Rows(ctx, tx, `select user_id, outcome, reason, detail, attempts, last_at, next_retry_at,
 			coalesce((select name from providers p where p.id = provider_id and provider_id <> 0), '') from exceptions
 		where batch_id = $1 and user_id > $2 and ($3::bigint = 0 or user_id = $3)`, q.BatchID, q.After, q.Only)
-	if err != nil {
-		return nil, err
-	}
 	found := map[user.ID]delivery.Recipient{}
 	var r delivery.Recipient
-	_, err = pgx.ForEachRow(rows, []any{&r.UserID, &r.Outcome, &r.Reason, &r.Detail, &r.Attempts, &r.At, &r.NextRetryAt, &r.Provider}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&r.UserID, &r.Outcome, &r.Reason, &r.Detail, &r.Attempts, &r.At, &r.NextRetryAt, &r.Provider}, func() error {
 		found[r.UserID] = r
 		return nil
 	})

@@ -55,12 +55,9 @@ func (s Channels) RecordCalls(ctx context.Context, worker string, list []Provide
 
 // Providers returns the results of the last minute's calls, over all workers.
 func (s Channels) Providers(ctx context.Context) (all [delivery.Channels]delivery.ProviderHealth, err error) {
-	rows, err := s.Pool.Query(ctx, `select channel, sum(calls), sum(messages), sum(failed), sum(total_ms) / greatest(sum(calls), 1), max(slowest_ms),
+	rows := pg.Rows(ctx, s.Pool, `select channel, sum(calls), sum(messages), sum(failed), sum(total_ms) / greatest(sum(calls), 1), max(slowest_ms),
 			coalesce((array_agg(error order by at desc) filter (where error <> ''))[1], '')
 		from provider_calls where at > clock_timestamp() - $1::interval group by 1`, callsShown)
-	if err != nil {
-		return all, pg.Translate(err)
-	}
 	var c delivery.Channel
 	var h delivery.ProviderHealth
 	var mean float64

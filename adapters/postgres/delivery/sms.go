@@ -130,13 +130,8 @@ type DropOverBudget struct {
 // DropsOver returns the drops that are not closed yet and whose budgets had no room for a
 // message.
 func (b SMSBudget) DropsOver(ctx context.Context) ([]DropOverBudget, error) {
-	rows, err := b.Pool.Query(ctx, `select t.id, t.shop_number, t.name from sms_spent_drops s join templates t on t.id = s.template_id
+	return pg.Collect(ctx, b.Pool, pgx.RowToStructByPos[DropOverBudget], `select t.id, t.shop_number, t.name from sms_spent_drops s join templates t on t.id = s.template_id
 		where s.refused_at is not null and t.closes_at > clock_timestamp() order by t.id`)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[DropOverBudget])
-	return list, pg.Translate(err)
 }
 
 // SMSSpent is how much of today's budget is spent.
@@ -174,13 +169,10 @@ func (s Serials) Keep(ctx context.Context, provider string, serials []feedback.S
 
 // Find returns the references of serials.
 func (s Serials) Find(ctx context.Context, provider string, ids []string) (map[string]string, error) {
-	rows, err := s.Pool.Query(ctx, `select serial, reference from sms_serials where provider = $1 and serial = any($2)`, provider, ids)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
+	rows := pg.Rows(ctx, s.Pool, `select serial, reference from sms_serials where provider = $1 and serial = any($2)`, provider, ids)
 	found := map[string]string{}
 	var serial, reference string
-	_, err = pgx.ForEachRow(rows, []any{&serial, &reference}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&serial, &reference}, func() error {
 		found[serial] = reference
 		return nil
 	})

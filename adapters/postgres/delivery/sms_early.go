@@ -31,12 +31,9 @@ const EarlyReceiptsWait pg.Question = `select from sms_early where kept_at > sta
 
 // Match returns early reports whose serials are known; see [feedback.EarlyStore].
 func (s Serials) Match(ctx context.Context, within time.Duration, limit int) ([]feedback.Matched, error) {
-	rows, err := s.Pool.Query(ctx, `select e.provider, e.serial, e.status, e.cause, e.at, k.reference
+	rows := pg.Rows(ctx, s.Pool, `select e.provider, e.serial, e.status, e.cause, e.at, k.reference
 		from sms_early e join sms_serials k on k.provider = e.provider and k.serial = e.serial
 		where e.kept_at > clock_timestamp() - $1::interval order by e.kept_at limit $2`, within, limit)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (m feedback.Matched, err error) {
 		var at *time.Time
 		err = row.Scan(&m.Report.Provider, &m.Serial, &m.Report.Status, &m.Report.Cause, &at, &m.Reference)

@@ -109,13 +109,8 @@ func scanSuppression(row pgx.CollectableRow) (s feedback.Suppression, err error)
 
 // Suppressions lists addresses; see [feedback.SuppressionStore].
 func (s Suppressions) Suppressions(ctx context.Context, prefix, after string, limit int) ([]feedback.Suppression, error) {
-	rows, err := s.Pool.Query(ctx, `select `+suppressionColumns+` from suppressions
+	return pg.Collect(ctx, s.Pool, scanSuppression, `select `+suppressionColumns+` from suppressions
 		where released_at is null and starts_with(address, $1) and address > $2 order by address limit $3`, prefix, after, limit)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, scanSuppression)
-	return list, pg.Translate(err)
 }
 
 // latestSQL returns suppressions, the latest first, with the hashes of their addresses.
@@ -128,10 +123,7 @@ order by since desc, hash desc limit @limit`
 
 // Latest lists the latest; see [feedback.SuppressionStore].
 func (s Suppressions) Latest(ctx context.Context, reason string, after feedback.Place, limit int) (list []feedback.Suppression, next feedback.Place, err error) {
-	rows, err := s.Pool.Query(ctx, latestSQL, pgx.StrictNamedArgs{"reason": reason, "since": after.Since, "hash": after.Hash, "limit": limit + 1})
-	if err != nil {
-		return nil, next, pg.Translate(err)
-	}
+	rows := pg.Rows(ctx, s.Pool, latestSQL, pgx.StrictNamedArgs{"reason": reason, "since": after.Since, "hash": after.Hash, "limit": limit + 1})
 	var places []feedback.Place
 	list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (s feedback.Suppression, err error) {
 		var hash int64
@@ -147,15 +139,7 @@ func (s Suppressions) Latest(ctx context.Context, reason string, after feedback.
 
 // Suppression returns the suppression of one address; see [feedback.SuppressionStore].
 func (s Suppressions) Suppression(ctx context.Context, address string) (feedback.Suppression, error) {
-	rows, err := s.Pool.Query(ctx, `select `+suppressionColumns+` from suppressions where released_at is null and address = $1`, address)
-	if err != nil {
-		return feedback.Suppression{}, pg.Translate(err)
-	}
-	found, err := pgx.CollectExactlyOneRow(rows, scanSuppression)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return found, feedback.ErrNotSuppressed
-	}
-	return found, pg.Translate(err)
+	return pg.One(ctx, s.Pool, scanSuppression, feedback.ErrNotSuppressed, `select `+suppressionColumns+` from suppressions where released_at is null and address = $1`, address)
 }
 
 // Suppress adds an address; see [feedback.SuppressionStore].
@@ -172,11 +156,7 @@ func (s Suppressions) Suppress(ctx context.Context, given feedback.Suppression, 
 				return err
 			}
 		}
-		rows, err := tx.Query(ctx, `select `+suppressionColumns+` from suppressions where address = $1`, given.Address)
-		if err != nil {
-			return err
-		}
-		kept, err = pgx.CollectExactlyOneRow(rows, scanSuppression)
+		kept, err = pgx.CollectExactlyOneRow(pg.Rows(ctx, tx, `select `+suppressionColumns+` from suppressions where address = $1`, given.Address), scanSuppression)
 		return err
 	})
 	return kept, added, err

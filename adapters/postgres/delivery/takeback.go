@@ -49,11 +49,6 @@ const BatchesWait pg.Question = `select from batches where state <> 'done' order
 
 // Overdue returns channels that have a batch ready for longer than grace.
 func (s Batches) Overdue(ctx context.Context, grace time.Duration) ([]delivery.Channel, error) {
-	rows, err := s.Pool.Query(ctx, `select c.channel from channel_settings c where exists (
+	return pg.Collect(ctx, s.Pool, pgx.RowTo[delivery.Channel], `select c.channel from channel_settings c where exists (
 		select from batches b where b.channel = c.channel and b.state = 'ready' and not b.held and b.next_run_at < clock_timestamp() - $1::interval)`, grace)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowTo[delivery.Channel])
-	return list, pg.Translate(err)
 }

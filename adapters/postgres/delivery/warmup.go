@@ -49,13 +49,10 @@ func (w WarmUps) Fill(ctx context.Context, days []delivery.WarmUpDay) error {
 	if len(days) == 0 {
 		return nil
 	}
-	rows, err := w.Pool.Query(ctx, `select day, mails from mail_warmup where day >= $1::date`, days[0].Day)
-	if err != nil {
-		return pg.Translate(err)
-	}
+	rows := pg.Rows(ctx, w.Pool, `select day, mails from mail_warmup where day >= $1::date`, days[0].Day)
 	var day time.Time
 	var mails int64
-	_, err = pgx.ForEachRow(rows, []any{&day, &mails}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&day, &mails}, func() error {
 		for i := range days {
 			if days[i].Day.Equal(day) {
 				days[i].Sent = mails

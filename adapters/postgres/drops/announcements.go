@@ -104,12 +104,9 @@ func (s Announcements) Announcements(ctx context.Context, templateID int64) ([]r
 	for i, st := range list {
 		at[st.ID] = i
 	}
-	rows, err = s.Pool.Query(ctx, `select b.owner_id, b.channel, sum(b.due_count), sum(b.sent_count), sum(b.skipped_count),
+	rows = pg.Rows(ctx, s.Pool, `select b.owner_id, b.channel, sum(b.due_count), sum(b.sent_count), sum(b.skipped_count),
 			sum(b.expired_count), sum(b.dead_count), sum(b.due_count - b.sent_count - b.skipped_count - b.expired_count - b.dead_count)
 		from announcements a join batches b on b.kind = a.kind and b.owner_id = a.id where a.template_id = $1 group by 1, 2`, templateID)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
 	var id int64
 	var channel delivery.Channel
 	var c delivery.Counts

@@ -125,13 +125,8 @@ func (s Announcements) EndAnnouncing(ctx context.Context, cut reminder.Announcem
 // DueAnnouncements returns announcements that no task has taken, and
 // announcements whose cutting was abandoned.
 func (s Announcements) DueAnnouncements(ctx context.Context, grace time.Duration, limit int) ([]int64, error) {
-	rows, err := s.Pool.Query(ctx, `select a.id from announcements a where a.state in ('waiting', 'cutting')
+	return pg.Collect(ctx, s.Pool, pgx.RowTo[int64], `select a.id from announcements a where a.state in ('waiting', 'cutting')
 		and a.created_at < clock_timestamp() - $1::interval and `+cuttable+` order by a.id limit $2`, grace, limit)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	return ids, pg.Translate(err)
 }
 
 // AnnouncementsWait asks for announcements that have not ended.

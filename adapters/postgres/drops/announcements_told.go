@@ -27,7 +27,7 @@ type told struct {
 // batches about other openings have ended. The announcement's own batches are
 // left out, so that a second cut after a crash finds the same users.
 func (s Announcements) readTold(ctx context.Context, a reminder.Announcement, part delivery.Range) (*told, error) {
-	rows, err := s.Pool.Query(ctx, `
+	rows := pg.Rows(ctx, s.Pool, `
 		-- one row a batch: what it is, whether it named the opening $2, and the users it reached
 		select b.kind = 'correction', b.owner_id, b.channel, coalesce(s.opens_at, o.opens_at) = $2, b.sent
 		from batches b
@@ -36,16 +36,13 @@ func (s Announcements) readTold(ctx context.Context, a reminder.Announcement, pa
 		where b.template_id = $1 and b.kind in ('reminder', 'correction') and b.sent_count > 0 and b.from_user <= $4 and b.to_user >= $3
 			and not (b.kind = 'correction' and b.owner_id = $5)
 		order by b.id`, a.TemplateID, a.OpensAt, part.From, part.To, a.ID)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
 	t := &told{corrected: make([]roaring64.Bitmap, a.PerPerson)}
 	corrections := map[int64]*roaring64.Bitmap{}
 	var correction, right bool
 	var owner int64
 	var c delivery.Channel
 	var sent []byte
-	_, err = pgx.ForEachRow(rows, []any{&correction, &owner, &c, &right, &sent}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&correction, &owner, &c, &right, &sent}, func() error {
 		set, err := pg.DecodeSet(sent)
 		if err != nil {
 			return err

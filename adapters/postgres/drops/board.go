@@ -37,11 +37,8 @@ func (s Boards) Board(ctx context.Context, templateID int64) (reminder.Board, er
 
 func readBoard(ctx context.Context, db *pg.DB, tx pgx.Tx, templateID int64) (reminder.Board, error) {
 	var board reminder.Board
-	rows, err := tx.Query(ctx, `select `+pg.SlotColumns+`, `+pg.OfOpening+` from slots_of($1) s join `+pg.TemplateRow+` t on t.id = s.template_id
+	rows := pg.Rows(ctx, tx, `select `+pg.SlotColumns+`, `+pg.OfOpening+` from slots_of($1) s join `+pg.TemplateRow+` t on t.id = s.template_id
 		where (`+pg.OfOpening+` or s.fired_at is not null) order by s.opens_at desc, s.due_at`, templateID)
-	if err != nil {
-		return board, err
-	}
 	var sl reminder.Slot
 	var current bool
 	if _, err := pgx.ForEachRow(rows, append(pg.SlotFields(&sl), &current), func() error {
@@ -76,6 +73,7 @@ func readBoard(ctx context.Context, db *pg.DB, tx pgx.Tx, templateID int64) (rem
 			return board, err
 		}
 	}
+	var err error
 	if dead > 0 {
 		board.DeadLetters, err = deadLetters(ctx, tx, templateID)
 	}
@@ -114,13 +112,10 @@ type bookedCell struct {
 
 // eachBooked reads the bookings of the template, for each set of doors that its slots have.
 func eachBooked(ctx context.Context, tx pgx.Tx, templateID int64, each func(bookedCell)) error {
-	rows, err := tx.Query(ctx, `select b.slot, b.channel, s.doors, case when s.doors = 0 then greatest(0, b.booked) else booked_by($1, s.doors, greatest(0, b.booked)) end
+	rows := pg.Rows(ctx, tx, `select b.slot, b.channel, s.doors, case when s.doors = 0 then greatest(0, b.booked) else booked_by($1, s.doors, greatest(0, b.booked)) end
 		from bookings_of($1) b cross join (select distinct coalesce(doors, 0)::smallint as doors from slots_of($1)) s`, templateID)
-	if err != nil {
-		return err
-	}
 	var b bookedCell
-	_, err = pgx.ForEachRow(rows, []any{&b.slot, &b.channel, &b.doors, &b.booked}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&b.slot, &b.channel, &b.doors, &b.booked}, func() error {
 		each(b)
 		return nil
 	})
@@ -151,14 +146,11 @@ from slots_of($1) s join slot_results_of($1) r on r.slot_id = s.id
 where s.state = 'finished'`
 
 func fillResults(ctx context.Context, tx pgx.Tx, templateID int64, board *reminder.Board) error {
-	rows, err := tx.Query(ctx, resultSQL, templateID)
-	if err != nil {
-		return err
-	}
+	rows := pg.Rows(ctx, tx, resultSQL, templateID)
 	var id int64
 	var channel delivery.Channel
 	var c delivery.Counts
-	_, err = pgx.ForEachRow(rows, []any{&id, &channel, &c.Reserved, &c.Sent, &c.Skipped, &c.Expired, &c.Dead, &c.InFlight}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&id, &channel, &c.Reserved, &c.Sent, &c.Skipped, &c.Expired, &c.Dead, &c.InFlight}, func() error {
 		for _, list := range [][]reminder.Row{board.Rows, board.Earlier} {
 			for i := range list {
 				if list[i].ID == id {
@@ -174,7 +166,7 @@ func fillResults(ctx context.Context, tx pgx.Tx, templateID int64, board *remind
 // Growth returns the booking curve, thinned to at most points values. Once its rows are past
 // their retention, it is the curve that was kept.
 func (s Boards) Growth(ctx context.Context, templateID int64, points int) ([]reminder.Growth, error) {
-	rows, err := s.Pool.Query(ctx, `
+	rows := pg.Rows(ctx, s.Pool, `
 		with kept as materialized (
 			select to_timestamp((p ->> 0)::bigint) as minute, (p ->> 1)::bigint as booked
 			from drop_archives a, jsonb_array_elements(a.growth) p where a.template_id = $1
@@ -185,9 +177,6 @@ func (s Boards) Growth(ctx context.Context, templateID int64, points int) ([]rem
 		)
 		select minute, booked from (select minute, booked, row_number() over (order by minute desc) as back, count(*) over () as n from whole) g
 		where back % greatest(1, (n + $2 - 1) / $2) = 1 or n <= $2 order by minute`, templateID, max(2, points))
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
 	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[reminder.Growth])
 	if len(list) == 1 { // a curve needs a beginning
 		list = append([]reminder.Growth{{At: list[0].At.Add(-time.Minute)}}, list...)
@@ -210,11 +199,8 @@ func (s Boards) Balance(ctx context.Context, templateID int64) (lines []reminder
 // KeptBalance returns the lines of slots whose rows are past their retention, as they were kept:
 // Counted are the stored outcomes, which must still add up to the recipients.
 func (s Boards) KeptBalance(ctx context.Context, templateID int64) ([]reminder.BalanceLine, error) {
-	rows, err := s.Pool.Query(ctx, `select `+pg.SlotColumns+`, r.channel, r.reserved, r.sent, r.skipped, r.expired, r.dead
+	rows := pg.Rows(ctx, s.Pool, `select `+pg.SlotColumns+`, r.channel, r.reserved, r.sent, r.skipped, r.expired, r.dead
 		from slots_of($1) s join slot_results_of($1) r on r.slot_id = s.id where r.archived order by s.opens_at, s.due_at, s.id, r.channel`, templateID)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (l reminder.BalanceLine, err error) {
 		err = row.Scan(append(pg.SlotFields(&l.Slot), &l.Channel, &l.Kept.Reserved, &l.Kept.Sent, &l.Kept.Skipped, &l.Kept.Expired, &l.Kept.Dead)...)
 		l.Counted, l.Archived = l.Kept, true
@@ -224,11 +210,8 @@ func (s Boards) KeptBalance(ctx context.Context, templateID int64) ([]reminder.B
 }
 
 func balanceLines(ctx context.Context, tx pgx.Tx, templateID int64) ([]reminder.BalanceLine, error) {
-	rows, err := tx.Query(ctx, `select `+pg.SlotColumns+`, r.channel, r.reserved, r.sent, r.skipped, r.expired, r.dead
+	rows := pg.Rows(ctx, tx, `select `+pg.SlotColumns+`, r.channel, r.reserved, r.sent, r.skipped, r.expired, r.dead
 		from slots s join slot_results r on r.slot_id = s.id where s.template_id = $1 and not r.archived order by s.opens_at, s.due_at, s.id, r.channel`, templateID)
-	if err != nil {
-		return nil, err
-	}
 	var lines []reminder.BalanceLine
 	var l reminder.BalanceLine
 	if _, err := pgx.ForEachRow(rows, append(pg.SlotFields(&l.Slot), &l.Channel, &l.Kept.Reserved, &l.Kept.Sent, &l.Kept.Skipped,
@@ -281,15 +264,12 @@ func countLine(ctx context.Context, tx pgx.Tx, l *reminder.BalanceLine) error {
 }
 
 func exceptionOutcomes(ctx context.Context, tx pgx.Tx, l *reminder.BalanceLine) (map[int64]map[delivery.Outcome]int64, error) {
-	rows, err := tx.Query(ctx, `select e.batch_id, e.outcome, count(*) from batches b join exceptions e on e.batch_id = b.id
+	rows := pg.Rows(ctx, tx, `select e.batch_id, e.outcome, count(*) from batches b join exceptions e on e.batch_id = b.id
 		where b.kind = 'reminder' and b.owner_id = $1 and b.channel = $2 group by 1, 2`, l.Slot.ID, l.Channel)
-	if err != nil {
-		return nil, err
-	}
 	all := map[int64]map[delivery.Outcome]int64{}
 	var id, n int64
 	var o delivery.Outcome
-	_, err = pgx.ForEachRow(rows, []any{&id, &o, &n}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&id, &o, &n}, func() error {
 		if all[id] == nil {
 			all[id] = map[delivery.Outcome]int64{}
 		}
@@ -303,17 +283,14 @@ func exceptionOutcomes(ctx context.Context, tx pgx.Tx, l *reminder.BalanceLine) 
 // batches were recorded. The two values are the median and the 99th percentile
 // over the recipients' batches.
 func (s Boards) Lateness(ctx context.Context, slotID int64) (map[delivery.Channel][2]time.Duration, error) {
-	rows, err := s.Pool.Query(ctx, `select channel,
+	rows := pg.Rows(ctx, s.Pool, `select channel,
 			percentile_disc(0.5) within group (order by finished_at - greatest(due_at, planned_at)),
 			percentile_disc(0.99) within group (order by finished_at - greatest(due_at, planned_at))
 		from batches where kind = 'reminder' and owner_id = $1 and finished_at is not null group by channel`, slotID)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
 	out := map[delivery.Channel][2]time.Duration{}
 	var c delivery.Channel
 	var p [2]time.Duration
-	_, err = pgx.ForEachRow(rows, []any{&c, &p[0], &p[1]}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&c, &p[0], &p[1]}, func() error {
 		out[c] = p
 		return nil
 	})

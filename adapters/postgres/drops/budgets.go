@@ -59,11 +59,7 @@ where ` + condition + ` order by b.scope desc, b.subject desc, b.currency`
 const maxBig = `9223372036854775807`
 
 func (s Budgets) list(ctx context.Context, condition string, args ...any) ([]budget.Budget, error) {
-	rows, err := s.Pool.Query(ctx, budgetsSQL(condition), args...)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (b budget.Budget, err error) {
+	list, err := pgx.CollectRows(pg.Rows(ctx, s.Pool, budgetsSQL(condition), args...), func(row pgx.CollectableRow) (b budget.Budget, err error) {
 		err = row.Scan(&b.Scope, &b.Subject, &b.Currency, &b.Name, &b.Shop, &b.Amount, &b.Since, &b.Committed, &b.Used, &b.Least)
 		return b, err
 	})

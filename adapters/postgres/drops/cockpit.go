@@ -236,13 +236,10 @@ func (r *cockpitReader) causes(ctx context.Context) error {
 	if len(slots) == 0 {
 		return nil
 	}
-	rows, err := r.tx.Query(ctx, causesSQL, slots, causeBatches, causeRows, causeGroups)
-	if err != nil {
-		return err
-	}
+	rows := pg.Rows(ctx, r.tx, causesSQL, slots, causeBatches, causeRows, causeGroups)
 	var c reminder.Cause
 	var sampled bool
-	_, err = pgx.ForEachRow(rows, []any{&c.Channel, &c.Outcome, &c.Reason, &c.Fingerprint, &c.Sample, &c.People, &sampled}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&c.Channel, &c.Outcome, &c.Reason, &c.Fingerprint, &c.Sample, &c.People, &sampled}, func() error {
 		r.Causes = append(r.Causes, c)
 		r.Sampled = r.Sampled || sampled
 		return nil
@@ -252,29 +249,19 @@ func (r *cockpitReader) causes(ctx context.Context) error {
 
 // Spans returns the recently sent messages; see [reminder.CockpitStore].
 func (s Cockpits) Spans(ctx context.Context, templateID int64, back time.Duration) ([]reminder.Span, error) {
-	rows, err := s.Pool.Query(ctx, `
+	return pg.Collect(ctx, s.Pool, pgx.RowToStructByPos[reminder.Span], `
 		select b.channel, date_trunc('second', b.started_at) as begun, date_trunc('second', coalesce(b.finished_at, clock_timestamp())) as ended, sum(b.sent_count)
 		from slots s join batches b on b.kind = 'reminder' and b.owner_id = s.id
 		where s.template_id = $1 and (s.state in ('firing', 'sending') or s.finished_at > clock_timestamp() - $2::interval)
 		  and b.sent_count > 0 and b.started_at is not null and coalesce(b.finished_at, clock_timestamp()) > clock_timestamp() - $2::interval
 		group by 1, 2, 3`, templateID, back)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[reminder.Span])
-	return list, pg.Translate(err)
 }
 
 // SlotSpans returns the approximate times at which the messages of one slot were
 // sent.
 func (s Cockpits) SlotSpans(ctx context.Context, slotID int64) ([]reminder.Span, error) {
-	rows, err := s.Pool.Query(ctx, `
+	return pg.Collect(ctx, s.Pool, pgx.RowToStructByPos[reminder.Span], `
 		-- the batches of a slot by channel and by the seconds in which they began and ended
 		select channel, date_trunc('second', started_at) as begun, date_trunc('second', coalesce(finished_at, clock_timestamp())) as ended, sum(sent_count)
 		from batches where kind = 'reminder' and owner_id = $1 and sent_count > 0 and started_at is not null group by 1, 2, 3`, slotID)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[reminder.Span])
-	return list, pg.Translate(err)
 }

@@ -120,27 +120,17 @@ const recountedSQL = `state in ('published', 'paused') and opens_at > now() - in
 // templates that open within horizon or opened within the last hour, and once a day all other
 // published templates.
 func (s Counters) ToRecount(ctx context.Context, horizon time.Duration, limit int) ([]int64, error) {
-	rows, err := s.Pool.Query(ctx, `select id from templates t left join figure_recounts r on r.template_id = t.id and r.figure = 'bookings'
+	return pg.Collect(ctx, s.Pool, pgx.RowTo[int64], `select id from templates t left join figure_recounts r on r.template_id = t.id and r.figure = 'bookings'
 		where `+recountedSQL+` and (opens_at < now() + $1::interval or r.at is null or r.at < now() - interval '1 day')
 		order by r.at nulls first, id limit $2`, horizon, limit)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	return ids, pg.Translate(err)
 }
 
 // Impossible returns up to limit templates with a counter below 0. A counter may be below 0 as
 // long as the event of a cancellation was counted and the older event of its reservation still
 // waits.
 func (s Counters) Impossible(ctx context.Context, limit int) ([]int64, error) {
-	rows, err := s.Pool.Query(ctx, `select id from templates t cross join lateral (select from bookings b where b.template_id = t.id and b.booked < 0 limit 1) b
+	return pg.Collect(ctx, s.Pool, pgx.RowTo[int64], `select id from templates t cross join lateral (select from bookings b where b.template_id = t.id and b.booked < 0 limit 1) b
 		where `+recountedSQL+` limit $1`, limit)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	return ids, pg.Translate(err)
 }
 
 // Recount replaces counters of the template that differ from its reservations and returns the

@@ -61,7 +61,7 @@ func (s Boards) off(ctx context.Context, l *reminder.BalanceLine) (bool, error) 
 }
 
 func (s Boards) recentLines(ctx context.Context, window time.Duration, limit int) ([]reminder.BalanceLine, error) {
-	rows, err := s.Pool.Query(ctx, `
+	rows := pg.Rows(ctx, s.Pool, `
 		with recent as (
 			(select id from slots where state = 'sending' order by id desc limit $2)
 			union all
@@ -71,12 +71,9 @@ func (s Boards) recentLines(ctx context.Context, window time.Duration, limit int
 		select `+pg.SlotColumns+`, r.channel, r.reserved, r.sent, r.skipped, r.expired, r.dead
 		from recent join slots s using (id) join slot_results r on r.slot_id = s.id
 		order by s.id, r.channel`, window, limit)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
 	var lines []reminder.BalanceLine
 	var l reminder.BalanceLine
-	_, err = pgx.ForEachRow(rows, append(pg.SlotFields(&l.Slot), &l.Channel, &l.Kept.Reserved, &l.Kept.Sent, &l.Kept.Skipped,
+	_, err := pgx.ForEachRow(rows, append(pg.SlotFields(&l.Slot), &l.Channel, &l.Kept.Reserved, &l.Kept.Sent, &l.Kept.Skipped,
 		&l.Kept.Expired, &l.Kept.Dead), func() error {
 		lines = append(lines, l)
 		return nil

@@ -87,22 +87,12 @@ func doorsBefore(ctx context.Context, tx pgx.Tx, t template.Template) (template.
 
 // DoorTests implements [door.Store].
 func (s Templates) DoorTests(ctx context.Context, templateID int64) ([]door.Test, error) {
-	rows, err := s.Pool.Query(ctx, `select user_id, note, wants, 0 as gets from door_tests where template_id = $1 order by user_id`, templateID)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[door.Test])
-	return list, pg.Translate(err)
+	return pg.Collect(ctx, s.Pool, pgx.RowToStructByPos[door.Test], `select user_id, note, wants, 0 as gets from door_tests where template_id = $1 order by user_id`, templateID)
 }
 
 // DoorRefusals implements [door.Counter].
 func (s Templates) DoorRefusals(ctx context.Context, templateID int64) ([]door.Refusal, error) {
-	rows, err := s.Pool.Query(ctx, `select door, code, claims from door_refusals where template_id = $1 order by door, claims desc, code`, templateID)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[door.Refusal])
-	return list, pg.Translate(err)
+	return pg.Collect(ctx, s.Pool, pgx.RowToStructByPos[door.Refusal], `select door, code, claims from door_refusals where template_id = $1 order by door, claims desc, code`, templateID)
 }
 
 // thawDoors lets the members of all doors be frozen anew, since the drop opens at another time. None of the doors is

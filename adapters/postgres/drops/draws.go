@@ -35,15 +35,7 @@ func scanDraw(row pgx.CollectableRow) (d draw.Draw, err error) { return d, row.S
 
 // Draw is part of [draw.Store].
 func (s Draws) Draw(ctx context.Context, templateID int64) (draw.Draw, error) {
-	rows, err := s.Pool.Query(ctx, `select `+drawColumns+drawFrom+`where d.template_id = $1`, templateID)
-	if err != nil {
-		return draw.Draw{}, pg.Translate(err)
-	}
-	d, err := pgx.CollectExactlyOneRow(rows, scanDraw)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return d, draw.ErrNoDraw
-	}
-	return d, pg.Translate(err)
+	return pg.One(ctx, s.Pool, scanDraw, draw.ErrNoDraw, `select `+drawColumns+drawFrom+`where d.template_id = $1`, templateID)
 }
 
 // Chunk is part of [draw.Store].
@@ -67,11 +59,7 @@ func (s Draws) ChunkWith(ctx context.Context, templateID int64, t draw.Ticket) (
 
 // ChunkRoots is part of [draw.Store].
 func (s Draws) ChunkRoots(ctx context.Context, templateID int64) ([]draw.Hash, error) {
-	rows, err := s.Pool.Query(ctx, `select root from draw_chunks where template_id = $1 order by chunk`, templateID)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (h draw.Hash, err error) {
+	list, err := pgx.CollectRows(pg.Rows(ctx, s.Pool, `select root from draw_chunks where template_id = $1 order by chunk`, templateID), func(row pgx.CollectableRow) (h draw.Hash, err error) {
 		var raw []byte
 		if err = row.Scan(&raw); err == nil && len(raw) != len(h) {
 			err = draw.ErrNotListed // sealed before roots were stored
@@ -105,11 +93,8 @@ const dueDraw = `(d.state in ('closed', 'drawn') or d.state = 'sealed' and (d.ev
 
 // Outdated is part of [draw.OperatorStore].
 func (s Draws) Outdated(ctx context.Context, limit int) ([]draw.Outdated, error) {
-	rows, err := s.Pool.Query(ctx, `select clock_timestamp(), coalesce(d.template_version, 0), coalesce(d.state, ''), coalesce(d.key, ''), coalesce(d.cards, '{}'), `+
+	rows := pg.Rows(ctx, s.Pool, `select clock_timestamp(), coalesce(d.template_version, 0), coalesce(d.state, ''), coalesce(d.key, ''), coalesce(d.cards, '{}'), `+
 		pg.TemplateColumns+pg.TemplateFrom+`left join draws d on d.template_id = t.id where `+outdated+` order by t.id limit $1`, limit)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (o draw.Outdated, err error) {
 		err = row.Scan(append([]any{&o.Now, &o.Draw.TemplateVersion, &o.Draw.State, &o.Draw.Key, &o.Draw.Cards}, pg.TemplateFields(&o.Template)...)...)
 		return o, err
@@ -166,10 +151,5 @@ func (s Draws) CloseDue(ctx context.Context) error {
 
 // Due is part of [draw.OperatorStore].
 func (s Draws) Due(ctx context.Context) ([]draw.Draw, error) {
-	rows, err := s.Pool.Query(ctx, `select `+drawColumns+drawFrom+`where `+dueDraw+` order by d.template_id`)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, scanDraw)
-	return list, pg.Translate(err)
+	return pg.Collect(ctx, s.Pool, scanDraw, `select `+drawColumns+drawFrom+`where `+dueDraw+` order by d.template_id`)
 }

@@ -14,15 +14,7 @@ import (
 
 // locked locks the draw, after all entries that are being stored. It returns [draw.ErrNoDraw].
 func (s Draws) locked(ctx context.Context, tx pgx.Tx, templateID int64) (draw.Draw, error) {
-	rows, err := tx.Query(ctx, `select `+drawColumns+drawFrom+`where d.template_id = $1 for update of d`, templateID)
-	if err != nil {
-		return draw.Draw{}, err
-	}
-	d, err := pgx.CollectExactlyOneRow(rows, scanDraw)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return d, draw.ErrNoDraw
-	}
-	return d, err
+	return pg.One(ctx, tx, scanDraw, draw.ErrNoDraw, `select `+drawColumns+drawFrom+`where d.template_id = $1 for update of d`, templateID)
 }
 
 // Figures is part of [draw.DeskStore].
@@ -105,13 +97,8 @@ func (s Draws) Strike(ctx context.Context, templateID int64, who user.ID, reason
 
 // Forfeited is part of [draw.OperatorStore].
 func (s Draws) Forfeited(ctx context.Context, templateID int64) ([]draw.Forfeit, error) {
-	rows, err := s.Pool.Query(ctx, `select user_id, coupon_id, reason from draw_entries
+	return pg.Collect(ctx, s.Pool, pgx.RowToStructByPos[draw.Forfeit], `select user_id, coupon_id, reason from draw_entries
 		where template_id = $1 and state = 'struck' and coupon_id is not null order by struck_at`, templateID)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[draw.Forfeit])
-	return list, pg.Translate(err)
 }
 
 // Returned is part of [draw.OperatorStore].

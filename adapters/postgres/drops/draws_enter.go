@@ -2,7 +2,6 @@ package drops
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -40,11 +39,7 @@ with free as materialized (select template_id from draws where template_id = any
 select template_id from draws where template_id = any($1) and template_id not in (select template_id from free)`
 
 func (s *Entries) lockedOf(ctx context.Context, templates []int64) ([]int64, error) {
-	rows, err := s.Pool.Query(ctx, lockedDrawsSQL, templates)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[int64])
+	return pgx.CollectRows(pg.Rows(ctx, s.Pool, lockedDrawsSQL, templates), pgx.RowTo[int64])
 }
 
 // Enter is part of [draw.Store].
@@ -163,15 +158,7 @@ func scanRecord(row pgx.CollectableRow) (r draw.Record, err error) {
 
 // Entry is part of [draw.Store].
 func (s Draws) Entry(ctx context.Context, templateID int64, by user.ID) (draw.Record, error) {
-	rows, err := s.Pool.Query(ctx, `select `+recordColumns+` from draw_entries where template_id = $1 and user_id = $2`, templateID, by)
-	if err != nil {
-		return draw.Record{}, pg.Translate(err)
-	}
-	r, err := pgx.CollectExactlyOneRow(rows, scanRecord)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return r, draw.ErrNotEntered
-	}
-	return r, pg.Translate(err)
+	return pg.One(ctx, s.Pool, scanRecord, draw.ErrNotEntered, `select `+recordColumns+` from draw_entries where template_id = $1 and user_id = $2`, templateID, by)
 }
 
 // leaveSQL removes the entry of user $2 from draw $1 and counts that. It returns whether there was an

@@ -16,15 +16,10 @@ const mostPoints = 300
 
 // EntryGrowth returns how many entries of the draw there were at the end of each minute, or of fewer minutes of a long draw.
 func (s Draws) EntryGrowth(ctx context.Context, templateID int64) ([]reminder.Growth, error) {
-	rows, err := s.Pool.Query(ctx, `select minute, entries from (
+	return pg.Collect(ctx, s.Pool, pgx.RowToStructByPos[reminder.Growth], `select minute, entries from (
 			select minute, sum(sum(delta)) over (order by minute)::bigint as entries, row_number() over (order by minute desc) as back, count(*) over () as n
 			from draw_growth where template_id = $1 group by minute) g
 		where back % greatest(1, (n + $2 - 1) / $2) = 1 or n <= $2 order by minute`, templateID, mostPoints)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[reminder.Growth])
-	return list, pg.Translate(err)
 }
 
 // Fairness is part of [draw.Fairer]. It reads from a standby if there is one.
@@ -51,10 +46,7 @@ func (s Draws) Fairness(ctx context.Context, templateID int64) (f draw.Fairness,
 	for _, d := range card.Doors {
 		f.Doors = append(f.Doors, draw.DoorShare{CardDoor: d})
 	}
-	rows, err = db.Pool.Query(ctx, `select door, count(*), count(*) filter (where state = 'won') from draw_entries where template_id = $1 group by door`, templateID)
-	if err != nil {
-		return f, pg.Translate(err)
-	}
+	rows = pg.Rows(ctx, db.Pool, `select door, count(*), count(*) filter (where state = 'won') from draw_entries where template_id = $1 group by door`, templateID)
 	var place int
 	var entered, won int64
 	_, err = pgx.ForEachRow(rows, []any{&place, &entered, &won}, func() error {

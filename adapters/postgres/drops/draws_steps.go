@@ -20,10 +20,7 @@ func (s Draws) taken(ctx context.Context, tx pgx.Tx, templateID int64, state dra
 	if _, err := tx.Exec(ctx, `set local idle_in_transaction_session_timeout = 0`); err != nil {
 		return d, false, err
 	}
-	rows, err := tx.Query(ctx, `select `+drawColumns+drawFrom+`where d.template_id = $1 and d.state = $2 for update of d skip locked`, templateID, state)
-	if err != nil {
-		return d, false, err
-	}
+	rows := pg.Rows(ctx, tx, `select `+drawColumns+drawFrom+`where d.template_id = $1 and d.state = $2 for update of d skip locked`, templateID, state)
 	d, err = pgx.CollectExactlyOneRow(rows, scanDraw)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return d, false, nil
@@ -83,13 +80,10 @@ func announceDraw(ctx context.Context, tx pgx.Tx, topic string, e event.Draw) er
 // readEntries reads the entries that are not struck, in any order.
 func readEntries(ctx context.Context, tx pgx.Tx, d draw.Draw) ([]draw.Row, error) {
 	list := make([]draw.Row, 0, d.Taken())
-	rows, err := tx.Query(ctx, `select user_id, ticket, salt, weight from draw_entries where template_id = $1 and state = 'entered'`, d.TemplateID)
-	if err != nil {
-		return nil, err
-	}
+	rows := pg.Rows(ctx, tx, `select user_id, ticket, salt, weight from draw_entries where template_id = $1 and state = 'entered'`, d.TemplateID)
 	var e draw.Entry
 	var ticket, salt [16]byte
-	_, err = pgx.ForEachRow(rows, []any{&e.UserID, &ticket, &salt, &e.Weight}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&e.UserID, &ticket, &salt, &e.Weight}, func() error {
 		e.Ticket, e.Salt = ticket, salt
 		list = append(list, e.Row())
 		return nil
@@ -98,10 +92,7 @@ func readEntries(ctx context.Context, tx pgx.Tx, d draw.Draw) ([]draw.Row, error
 }
 
 func readStruckCounts(ctx context.Context, tx pgx.Tx, templateID int64) ([]draw.Count, error) {
-	rows, err := tx.Query(ctx, `select coalesce(reason, ''), count(*) from draw_entries where template_id = $1 and state = 'struck' group by 1 order by 1`, templateID)
-	if err != nil {
-		return nil, err
-	}
+	rows := pg.Rows(ctx, tx, `select coalesce(reason, ''), count(*) from draw_entries where template_id = $1 and state = 'struck' group by 1 order by 1`, templateID)
 	return pgx.CollectRows(rows, pgx.RowToStructByPos[draw.Count])
 }
 
@@ -141,11 +132,7 @@ func (s Draws) Decide(ctx context.Context, templateID int64, decide func(draw.Dr
 }
 
 func readChunks(ctx context.Context, tx pgx.Tx, templateID int64) ([]draw.Row, error) {
-	rows, err := tx.Query(ctx, `select rows from draw_chunks where template_id = $1 order by chunk`, templateID)
-	if err != nil {
-		return nil, err
-	}
-	chunks, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
+	chunks, err := pgx.CollectRows(pg.Rows(ctx, tx, `select rows from draw_chunks where template_id = $1 order by chunk`, templateID), pgx.RowTo[[]byte])
 	if err != nil {
 		return nil, err
 	}
@@ -153,11 +140,8 @@ func readChunks(ctx context.Context, tx pgx.Tx, templateID int64) ([]draw.Row, e
 }
 
 func readStrikes(ctx context.Context, tx pgx.Tx, templateID int64) ([]draw.Strike, error) {
-	rows, err := tx.Query(ctx, `select ticket, coalesce(reason, '') from draw_entries where template_id = $1 and state in ('struck', 'lapsed') and listed
+	rows := pg.Rows(ctx, tx, `select ticket, coalesce(reason, '') from draw_entries where template_id = $1 and state in ('struck', 'lapsed') and listed
 		order by struck_at, ticket`, templateID)
-	if err != nil {
-		return nil, err
-	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (s draw.Strike, err error) {
 		var ticket [16]byte
 		err = row.Scan(&ticket, &s.Reason)
@@ -186,14 +170,9 @@ func storeDecision(ctx context.Context, tx pgx.Tx, templateID int64, made draw.D
 
 // Winners is part of [draw.OperatorStore].
 func (s Draws) Winners(ctx context.Context, templateID int64, after, limit int) ([]draw.Winner, error) {
-	rows, err := s.Pool.Query(ctx, `select user_id, rank from draw_entries
+	return pg.Collect(ctx, s.Pool, pgx.RowToStructByPos[draw.Winner], `select user_id, rank from draw_entries
 		where template_id = $1 and state = 'won' and rank > $2 and coupon_id is null and reason is null
 			and (accepted_at is not null or (select accept_hours = 0 from templates where id = $1)) order by rank limit $3`, templateID, after, limit)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[draw.Winner])
-	return list, pg.Translate(err)
 }
 
 // SaveIssued is part of [draw.OperatorStore]. The coupon of a winner who was struck meanwhile is noted, so that it is

@@ -48,11 +48,8 @@ func (s Draws) EnterWaiting(ctx context.Context, templateID int64, limit int, ra
 			if err != nil {
 				return err
 			}
-			rows, err := tx.Query(ctx, `select user_id, ticket from draw_entries where template_id = $1 and state = 'entered' and user_id > $2 order by user_id limit $3`,
+			rows := pg.Rows(ctx, tx, `select user_id, ticket from draw_entries where template_id = $1 and state = 'entered' and user_id > $2 order by user_id limit $3`,
 				templateID, after, limit)
-			if err != nil {
-				return err
-			}
 			var users, ranks []int64
 			var id int64
 			var ticket [16]byte

@@ -29,11 +29,8 @@ func templateSteps(ctx context.Context, db *pg.DB, templateID int64) ([]reminder
 	for a := range stepOf {
 		actions = append(actions, a)
 	}
-	rows, err := db.Pool.Query(ctx, `select at, action, actor, before, after from audit
+	rows := pg.Rows(ctx, db.Pool, `select at, action, actor, before, after from audit
 		where object_kind = 'template' and object_id = $1 and action = any($2) order by id limit 500`, pg.Itoa(templateID), actions)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s reminder.TemplateStep, err error) {
 		var action string
 		var before, after []byte
@@ -52,14 +49,11 @@ func templateSteps(ctx context.Context, db *pg.DB, templateID int64) ([]reminder
 // Planned returns the planned times of slots that were created after their due
 // time; see [reminder.ExplainStore].
 func (r *Reservations) Planned(ctx context.Context, templateID int64) (map[int64]time.Time, error) {
-	rows, err := r.Pool.Query(ctx, `select id, planned_at from slots_of($1) where planned_at > due_at`, templateID)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
+	rows := pg.Rows(ctx, r.Pool, `select id, planned_at from slots_of($1) where planned_at > due_at`, templateID)
 	planned := map[int64]time.Time{}
 	var id int64
 	var at time.Time
-	_, err = pgx.ForEachRow(rows, []any{&id, &at}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&id, &at}, func() error {
 		planned[id] = at
 		return nil
 	})

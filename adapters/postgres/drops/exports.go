@@ -153,10 +153,7 @@ func (s Exports) placeOwners(ctx context.Context, tx pgx.Tx, id int64) error {
 		return err
 	}
 	for after := user.ID(0); ; {
-		rows, err := tx.Query(ctx, `select distinct user_id from coupons where template_id = $1 and user_id > $2 order by user_id limit $3`, id, after, placedTogether)
-		if err != nil {
-			return err
-		}
+		rows := pg.Rows(ctx, tx, `select distinct user_id from coupons where template_id = $1 and user_id > $2 order by user_id limit $3`, id, after, placedTogether)
 		owners, err := pgx.CollectRows(rows, pgx.RowTo[user.ID])
 		if err != nil || len(owners) == 0 {
 			return err

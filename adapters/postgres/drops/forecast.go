@@ -29,7 +29,7 @@ const bookedOfSlot = `case when s.doors = 0 then b.booked else booked_by(s.templ
 // Jobs returns the booked reminders of waiting slots, and the remaining reminders of slots
 // that are being sent.
 func (s Forecasts) Jobs(ctx context.Context, until time.Time) ([]forecast.Job, error) {
-	rows, err := s.Pool.Query(ctx, `
+	return pg.Collect(ctx, s.Pool, pgx.RowToStructByPos[forecast.Job], `
 		select s.template_id, t.name, s.slot, b.channel, s.due_at, s.opens_at, `+meantSQL(bookedOfSlot)+`, sh.timezone, sh.number, `+bookedOfSlot+`
 		from slots s join templates t on t.id = s.template_id join shops sh on sh.number = t.shop_number
 			join bookings b on b.template_id = s.template_id and b.slot = s.slot
@@ -42,11 +42,6 @@ func (s Forecasts) Jobs(ctx context.Context, until time.Time) ([]forecast.Job, e
 			join batches b on b.kind = 'reminder' and b.owner_id = s.id
 		where s.state in ('firing', 'sending') and s.stop_reason is null and b.state <> 'done' group by s.id, t.name, b.channel, sh.timezone, sh.number
 		order by 5, 1, 4`, until)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[forecast.Job])
-	return list, pg.Translate(err)
 }
 
 // loadingSlots selects, among the last ten slots of a channel, the slots that loaded the
@@ -58,13 +53,10 @@ const loadingSlots = `(select per_second from (select per_second, messages, max(
 
 // Rates returns each channel's throughput in its last slots and the operators' limits.
 func (s Forecasts) Rates(ctx context.Context) (measured [delivery.Channels]forecast.Throughput, limits [delivery.Channels]float64, err error) {
-	rows, err := s.Pool.Query(ctx, `
+	rows := pg.Rows(ctx, s.Pool, `
 		select which.channel, which.rate_per_second::float8, m.* from channel_settings which cross join lateral (
 			select coalesce(percentile_cont(0.5) within group (order by per_second), 0)::float8, coalesce(min(per_second), 0)::float8,
 				coalesce(max(per_second), 0)::float8, count(*) from `+loadingSlots+`) m`)
-	if err != nil {
-		return measured, limits, pg.Translate(err)
-	}
 	var c delivery.Channel
 	var l float64
 	var m forecast.Throughput
@@ -98,14 +90,11 @@ func (s Forecasts) AndroidShares(ctx context.Context) (map[string]float64, error
 	if err != nil {
 		return nil, err
 	}
-	rows, err := s.Pool.Query(ctx, `
+	rows := pg.Rows(ctx, s.Pool, `
 		-- the apps, and the share of the sampled users who have a phone with it
 		with sampled as materialized (select id, devices from users tablesample system ($1) where push <> '[]' or devices <> '[]')
 		select coalesce(d ->> 'app', ''), (count(distinct id)::float8 / (select count(*) from sampled))
 		from sampled, jsonb_array_elements(devices) as d where d ->> 'platform' = 'android' group by 1`, percent)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
 	shares := map[string]float64{}
 	var app string
 	var share float64

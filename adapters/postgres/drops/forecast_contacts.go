@@ -118,10 +118,7 @@ func (s Forecasts) Verified(ctx context.Context, templates []int64) (map[int64]f
 
 // contactParts divides the range of user ids of each template into parts.
 func (s Forecasts) contactParts(ctx context.Context, templates []int64) (parts []contactPart, err error) {
-	rows, err := s.Pool.Query(ctx, contactEdgesSQL, pgx.StrictNamedArgs{"templates": templates})
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
+	rows := pg.Rows(ctx, s.Pool, contactEdgesSQL, pgx.StrictNamedArgs{"templates": templates})
 	var p contactPart
 	_, err = pgx.ForEachRow(rows, []any{&p.template, &p.low, &p.high}, func() error {
 		parts = append(parts, p.split(contactParts)...)
@@ -136,14 +133,11 @@ func (s Forecasts) readParts(ctx context.Context, parts []contactPart, verified 
 	for i, p := range parts {
 		templates[i], lows[i], highs[i] = p.template, p.low, p.high
 	}
-	rows, err := s.Pool.Query(ctx, contactsSQL, pgx.StrictNamedArgs{"templates": templates, "lows": lows, "highs": highs, "rows": contactRows, "verified": verified})
-	if err != nil {
-		return pg.Translate(err)
-	}
+	rows := pg.Rows(ctx, s.Pool, contactsSQL, pgx.StrictNamedArgs{"templates": templates, "lows": lows, "highs": highs, "rows": contactRows, "verified": verified})
 	var n, read, last int64
 	var c delivery.Channel
 	var booked, reached float64
-	_, err = pgx.ForEachRow(rows, []any{&n, &c, &booked, &reached, &read, &last}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&n, &c, &booked, &reached, &read, &last}, func() error {
 		p := &parts[n-1]
 		p.read, p.last = read, last
 		p.Contacts[c].Booked, p.Contacts[c].Reached = booked, reached

@@ -24,10 +24,7 @@ func (s Forecasts) MailShares(ctx context.Context, domains []string) (map[string
 	if err != nil {
 		return nil, err
 	}
-	rows, err := s.Pool.Query(ctx, mailSharesSQL, pgx.StrictNamedArgs{"percent": percent, "domains": domains})
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
+	rows := pg.Rows(ctx, s.Pool, mailSharesSQL, pgx.StrictNamedArgs{"percent": percent, "domains": domains})
 	shares := map[string]float64{}
 	var domain string
 	var share float64

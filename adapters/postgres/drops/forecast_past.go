@@ -39,13 +39,10 @@ func (s Forecasts) Keep(ctx context.Context, list []forecast.Prognosis) error {
 
 // PastForecasts returns the forecasts of the template's present opening, made before its slots fired.
 func (s Forecasts) PastForecasts(ctx context.Context, templateID int64) ([]forecast.PastForecast, error) {
-	rows, err := s.Pool.Query(ctx, `
+	rows := pg.Rows(ctx, s.Pool, `
 		select s.id, s.slot, f.channel, s.due_at, s.opens_at, f.made_at, f.booked, f.messages, f.missed, f.per_second, f.finish_at
 		from slots_of($1) s join templates t on t.id = s.template_id and `+pg.OfOpening+` join slot_forecasts_of($1) f on f.slot_id = s.id
 		order by s.due_at, f.channel`, templateID)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p forecast.PastForecast, err error) {
 		err = row.Scan(&p.SlotID, &p.Slot, &p.Channel, &p.DueAt, &p.OpensAt, &p.MadeAt, &p.Booked, &p.Messages, &p.Missed, &p.PerSecond, &p.FinishAt)
 		return p, err
@@ -64,10 +61,5 @@ group by s.template_id, f.opens_at having sum(greatest(f.in_time, r.sent)) > 0 o
 
 // Errors returns the errors of the last drops; see [forecast.PastForecasts].
 func (s Forecasts) Errors(ctx context.Context, limit int) ([]float64, error) {
-	rows, err := s.Pool.Query(ctx, errorsSQL, pgx.StrictNamedArgs{"drops": limit, "rows": 2 * limit * template.Slots * delivery.Channels})
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowTo[float64])
-	return list, pg.Translate(err)
+	return pg.Collect(ctx, s.Pool, pgx.RowTo[float64], errorsSQL, pgx.StrictNamedArgs{"drops": limit, "rows": 2 * limit * template.Slots * delivery.Channels})
 }

@@ -55,11 +55,7 @@ from l join templates t on t.id = l.template_id join shops s on s.number = t.sho
 // Lease leases due drops; see [live.Store].
 func (s Live) Lease(ctx context.Context, limit int, lasting time.Duration) (token string, due []live.Case, err error) {
 	token = uuid.NewString()
-	rows, err := s.Pool.Query(ctx, leaseLiveSQL, pgx.StrictNamedArgs{"limit": limit, "token": token, "lasting": lasting})
-	if err != nil {
-		return token, nil, pg.Translate(err)
-	}
-	due, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (c live.Case, err error) {
+	due, err = pgx.CollectRows(pg.Rows(ctx, s.Pool, leaseLiveSQL, pgx.StrictNamedArgs{"limit": limit, "token": token, "lasting": lasting}), func(row pgx.CollectableRow) (c live.Case, err error) {
 		var told string
 		if err := row.Scan(append(pg.TemplateFields(&c.Template), &c.Now, &c.Channel, &told, &c.ToldAt, &c.Ended, &c.Failures)...); err != nil || told == "" {
 			return c, err

@@ -35,27 +35,14 @@ func (s Models) Models(ctx context.Context, shops []int64) ([]template.Model, er
 	if shops == nil {
 		shops = []int64{}
 	}
-	rows, err := s.Pool.Query(ctx, modelSQL+`where m.deleted_at is null and (cardinality($1::bigint[]) = 0 or m.shop_number = any($1))
+	return pg.Collect(ctx, s.Pool, scanModel, modelSQL+`where m.deleted_at is null and (cardinality($1::bigint[]) = 0 or m.shop_number = any($1))
 		order by lower(m.name), m.id limit 500`, shops)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, scanModel)
-	return list, pg.Translate(err)
 }
 
 // Model returns one model. deleted selects between deleted and existing models.
 func (s Models) Model(ctx context.Context, id int64, deleted bool) (template.Model, error) {
-	rows, err := s.Pool.Query(ctx, modelSQL+`where m.id = $1 and (m.deleted_at is not null) = $2
+	return pg.One(ctx, s.Pool, scanModel, template.ErrModelNotFound, modelSQL+`where m.id = $1 and (m.deleted_at is not null) = $2
 		and (m.deleted_at is null or m.deleted_at > clock_timestamp() - $3::interval)`, id, deleted, staff.DraftsKept)
-	if err != nil {
-		return template.Model{}, pg.Translate(err)
-	}
-	m, err := pgx.CollectExactlyOneRow(rows, scanModel)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return m, template.ErrModelNotFound
-	}
-	return m, pg.Translate(err)
 }
 
 // change runs f while no other change to the models of the shop is running.

@@ -47,11 +47,7 @@ func (s Reports) Shops(ctx context.Context, shops []int64, from, to time.Time) (
 }
 
 func (s Reports) hours(ctx context.Context, sql string, args ...any) ([]report.Hour, error) {
-	rows, err := s.DB.Reports(ctx).Pool.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (h report.Hour, err error) {
+	list, err := pgx.CollectRows(pg.Rows(ctx, s.DB.Reports(ctx).Pool, sql, args...), func(row pgx.CollectableRow) (h report.Hour, err error) {
 		err = row.Scan(append([]any{&h.From}, sumsFields(&h.Sums)...)...)
 		return h, err
 	})

@@ -61,16 +61,13 @@ func receiptHead(ctx context.Context, tx pgx.Tx, slotID int64) (h reminder.Recei
 	if err != nil {
 		return h, err
 	}
-	rows, err := tx.Query(ctx, `
+	rows := pg.Rows(ctx, tx, `
 		select r.channel, r.reserved, r.sent, r.skipped, r.expired, r.dead, 0
 		from slot_results r join slots s on s.id = r.slot_id where s.id = $1 and s.state = 'finished'
 		union all
 		select b.channel, sum(b.due_count), sum(b.sent_count), sum(b.skipped_count), sum(b.expired_count), sum(b.dead_count),
 			sum(b.due_count - b.sent_count - b.skipped_count - b.expired_count - b.dead_count)
 		from slots s join batches b on b.kind = 'reminder' and b.owner_id = s.id where s.id = $1 and s.state <> 'finished' group by 1`, slotID)
-	if err != nil {
-		return h, err
-	}
 	var channel delivery.Channel
 	var c delivery.Counts
 	_, err = pgx.ForEachRow(rows, []any{&channel, &c.Reserved, &c.Sent, &c.Skipped, &c.Expired, &c.Dead, &c.InFlight}, func() error {
@@ -96,7 +93,7 @@ type receiptBatch struct {
 
 // receiptRows writes the recipients, batch by batch as they arrive.
 func receiptRows(ctx context.Context, tx pgx.Tx, slotID int64, w *reminder.ReceiptWriter) error {
-	rows, err := tx.Query(ctx, `
+	rows := pg.Rows(ctx, tx, `
 		select b.channel, b.due, b.sent, coalesce(b.rest_outcome, ''), coalesce(b.rest_reason, ''),
 			coalesce(b.finished_at, b.started_at, b.created_at), e.users, e.outcomes, e.reasons, e.attempts, e.recorded,
 			f.delivered, f.bounced, f.complained, f.soft
@@ -107,11 +104,8 @@ func receiptRows(ctx context.Context, tx pgx.Tx, slotID int64, w *reminder.Recei
 			from exceptions x where x.batch_id = b.id
 		) e on true
 		where b.kind = 'reminder' and b.owner_id = $1 order by b.channel, b.from_user`, slotID)
-	if err != nil {
-		return err
-	}
 	var b receiptBatch
-	_, err = pgx.ForEachRow(rows, []any{&b.channel, &b.due, &b.sent, &b.rest, &b.restReason, &b.at,
+	_, err := pgx.ForEachRow(rows, []any{&b.channel, &b.due, &b.sent, &b.rest, &b.restReason, &b.at,
 		&b.users, &b.outcomes, &b.reasons, &b.attempts, &b.recorded,
 		&b.reported[0], &b.reported[1], &b.reported[2], &b.reported[3]}, func() error { return b.write(w) })
 	return err

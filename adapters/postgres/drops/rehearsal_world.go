@@ -149,10 +149,7 @@ func (s Rehearsals) Fill(ctx context.Context, f Filling) (users int64, err error
 }
 
 func (c copied) copy(ctx context.Context, tx pgx.Tx, from string, args pgx.NamedArgs) error {
-	rows, err := tx.Query(ctx, `select column_name::text from information_schema.columns where table_schema = current_schema() and table_name = $1 and is_generated = 'NEVER' order by ordinal_position`, c.table)
-	if err != nil {
-		return err
-	}
+	rows := pg.Rows(ctx, tx, `select column_name::text from information_schema.columns where table_schema = current_schema() and table_name = $1 and is_generated = 'NEVER' order by ordinal_position`, c.table)
 	columns, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
 		return err
@@ -196,11 +193,8 @@ func (s Rehearsals) Course(ctx context.Context, id int64) (p rehearsal.Progress,
 
 // Outcome fills in the figures about reminders of the copy's report, and returns the longest time from the due instant of a slot to the end of its cut.
 func (s Rehearsals) Outcome(ctx context.Context, id int64, r *rehearsal.Report) (cutLate time.Duration, err error) {
-	rows, err := s.Pool.Query(ctx, `select r.sent, r.skipped, r.dead, r.expired, coalesce(r.late, '{}'), extract(epoch from coalesce(s.cut_at - s.due_at, '0'))::float8
+	rows := pg.Rows(ctx, s.Pool, `select r.sent, r.skipped, r.dead, r.expired, coalesce(r.late, '{}'), extract(epoch from coalesce(s.cut_at - s.due_at, '0'))::float8
 		from slots s join slot_results r on r.slot_id = s.id where s.template_id = $1`, id)
-	if err != nil {
-		return 0, pg.Translate(err)
-	}
 	late := delivery.Lateness{}
 	var sent, skipped, dead, expired int64
 	var l delivery.Lateness

@@ -58,12 +58,7 @@ func (s Rehearsals) Ask(ctx context.Context, r rehearsal.Rehearsal, e staff.Entr
 }
 
 func (s Rehearsals) list(ctx context.Context, condition string, args ...any) ([]rehearsal.Rehearsal, error) {
-	rows, err := s.Pool.Query(ctx, `select `+rehearsalColumns+` from rehearsals where `+condition, args...)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, scanRehearsal)
-	return list, pg.Translate(err)
+	return pg.Collect(ctx, s.Pool, scanRehearsal, `select `+rehearsalColumns+` from rehearsals where `+condition, args...)
 }
 
 // Of returns the rehearsals of a drop; see [rehearsal.Store].
@@ -115,11 +110,8 @@ func (s Rehearsals) Take(ctx context.Context, token string, lease time.Duration)
 		where state = 'running' and lease_until < clock_timestamp()`); err != nil {
 		return r, false, pg.Translate(err)
 	}
-	rows, err := s.Pool.Query(ctx, `update rehearsals set state = 'running', token = $1, lease_until = clock_timestamp() + $2
+	rows := pg.Rows(ctx, s.Pool, `update rehearsals set state = 'running', token = $1, lease_until = clock_timestamp() + $2
 		where id = (select id from rehearsals where state = 'asked' order by id limit 1 for update skip locked) returning `+rehearsalColumns, token, lease)
-	if err != nil {
-		return r, false, pg.Translate(err)
-	}
 	r, err = pgx.CollectExactlyOneRow(rows, scanRehearsal)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return r, false, nil
@@ -188,20 +180,17 @@ type Measure struct {
 
 // Measures returns how the providers of the channels were measured, by channel.
 func (s Rehearsals) Measures(ctx context.Context) (map[int16]Measure, error) {
-	rows, err := s.Pool.Query(ctx, `
+	rows := pg.Rows(ctx, s.Pool, `
 		-- channel, latency of a call in ms, share of failed messages, share of refused messages
 		select c, coalesce(p.latency, 0)::float8, coalesce(p.failed, 0)::float8, coalesce(r.refused, 0)::float8
 		from `+channelsSQL+` c
 		left join (select channel, sum(total_ms)::float8 / nullif(sum(calls), 0) as latency, sum(failed)::float8 / nullif(sum(messages), 0) as failed from provider_calls group by 1) p on p.channel = c
 		left join (select channel, sum(dead)::float8 / nullif(sum(sent + dead), 0) as refused from slot_results
 			where slot_id = any(array(select id from slots where state = 'finished' order by finished_at desc limit 120)) group by 1) r on r.channel = c`)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
 	list := map[int16]Measure{}
 	var c int16
 	var m Measure
-	_, err = pgx.ForEachRow(rows, []any{&c, &m.Latency, &m.Failed, &m.Refused}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&c, &m.Latency, &m.Failed, &m.Refused}, func() error {
 		list[c] = m
 		return nil
 	})
@@ -210,14 +199,9 @@ func (s Rehearsals) Measures(ctx context.Context) (map[int16]Measure, error) {
 
 // Curve returns how many coupons the last drop of the shop issued in each of its first seconds; nil = there was none.
 func (s Rehearsals) Curve(ctx context.Context, shop int64, seconds int) ([]int64, error) {
-	rows, err := s.Pool.Query(ctx, `
+	return pg.Collect(ctx, s.Pool, pgx.RowTo[int64], `
 		with last as (select id, date_trunc('second', opens_at) as at from templates where shop_number = $1 and state in ('published', 'closed') and opens_at < statement_timestamp() and issued > 0 order by opens_at desc limit 1)
 		select coalesce(c.issued, 0) from last cross join generate_series(0, $2 - 1) n left join claim_seconds c on c.template_id = last.id and c.second = last.at + n * interval '1 second' order by n`, shop, seconds)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	return list, pg.Translate(err)
 }
 
 // guestSQL is true for the hundredth of the users who are guests of the dress rehearsal of template $1.
@@ -225,12 +209,7 @@ const guestSQL = `(hashtextextended(id::text, $1) & 1048575) * 100 < 1048576`
 
 // Guests returns the next guests of a dress rehearsal; see [rehearsal.Guests].
 func (s Rehearsals) Guests(ctx context.Context, templateID int64, after user.ID, limit int) ([]user.ID, error) {
-	rows, err := s.Pool.Query(ctx, `select id from users where id > $2 and `+guestSQL+` order by id limit $3`, templateID, after, limit)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowTo[user.ID])
-	return list, pg.Translate(err)
+	return pg.Collect(ctx, s.Pool, pgx.RowTo[user.ID], `select id from users where id > $2 and `+guestSQL+` order by id limit $3`, templateID, after, limit)
 }
 
 // Stranger returns a user who is no guest; see [rehearsal.Guests].

@@ -92,12 +92,7 @@ func (s Reports) RevokeLink(ctx context.Context, templateID, id int64, e staff.E
 
 // Links returns the drop's links, the latest first.
 func (s Reports) Links(ctx context.Context, templateID int64, limit int) ([]report.Link, error) {
-	rows, err := s.Pool.Query(ctx, `select `+linkColumns+` from report_links where template_id = $1 order by id desc limit $2`, templateID, limit)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, scanLink)
-	return list, pg.Translate(err)
+	return pg.Collect(ctx, s.Pool, scanLink, `select `+linkColumns+` from report_links where template_id = $1 order by id desc limit $2`, templateID, limit)
 }
 
 // OpenLink returns the drop of a valid link; see [report.Store].

@@ -62,11 +62,7 @@ with open as materialized (
 select distinct template_id from open where id not in (select id from free)`
 
 func (r *Reservations) lockedOf(ctx context.Context, templates []int64) ([]int64, error) {
-	rows, err := r.Pool.Query(ctx, lockedSQL, templates)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[int64])
+	return pgx.CollectRows(pg.Rows(ctx, r.Pool, lockedSQL, templates), pgx.RowTo[int64])
 }
 
 // Close answers everything that was accepted and stops.
@@ -235,10 +231,7 @@ func scanReservation(row pgx.CollectableRow) (reminder.Reservation, error) {
 
 // Reservation returns the user's reservation, or [reminder.ErrNotReserved].
 func (r *Reservations) Reservation(ctx context.Context, templateID int64, by user.ID) (reminder.Reservation, error) {
-	rows, err := r.Pool.Query(ctx, `select `+reservationColumns+` from reservations where template_id = $1 and user_id = $2`, templateID, by)
-	if err != nil {
-		return reminder.Reservation{}, pg.Translate(err)
-	}
+	rows := pg.Rows(ctx, r.Pool, `select `+reservationColumns+` from reservations where template_id = $1 and user_id = $2`, templateID, by)
 	found, err := pgx.CollectExactlyOneRow(rows, scanReservation)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return found, reminder.ErrNotReserved.Because("nothing is reserved for this template; list the reservations to see what is")
@@ -248,11 +241,6 @@ func (r *Reservations) Reservation(ctx context.Context, templateID int64, by use
 
 // Reservations lists a user's reservations, newest template first.
 func (r *Reservations) Reservations(ctx context.Context, by user.ID, before int64, limit int) ([]reminder.Reservation, error) {
-	rows, err := r.Pool.Query(ctx, `select `+reservationColumns+` from reservations
+	return pg.Collect(ctx, r.Pool, scanReservation, `select `+reservationColumns+` from reservations
 		where user_id = $1 and ($2::bigint = 0 or template_id < $2) order by template_id desc limit $3`, by, before, limit)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, scanReservation)
-	return list, pg.Translate(err)
 }

@@ -45,15 +45,7 @@ func scanSeries(row pgx.CollectableRow) (s series.Series, err error) {
 
 // Series returns one series, or [series.ErrNotFound].
 func (s Series) Series(ctx context.Context, id int64) (series.Series, error) {
-	rows, err := s.Pool.Query(ctx, seriesSQL+`where r.id = $1`, id)
-	if err != nil {
-		return series.Series{}, pg.Translate(err)
-	}
-	found, err := pgx.CollectExactlyOneRow(rows, scanSeries)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return found, series.ErrNotFound
-	}
-	return found, pg.Translate(err)
+	return pg.One(ctx, s.Pool, scanSeries, series.ErrNotFound, seriesSQL+`where r.id = $1`, id)
 }
 
 // List returns the series of the shops, those that have not ended first, by name.
@@ -61,13 +53,8 @@ func (s Series) List(ctx context.Context, shops []int64) ([]series.Series, error
 	if shops == nil {
 		shops = []int64{}
 	}
-	rows, err := s.Pool.Query(ctx, seriesSQL+`where cardinality($1::bigint[]) = 0 or r.shop_number = any($1)
+	return pg.Collect(ctx, s.Pool, scanSeries, seriesSQL+`where cardinality($1::bigint[]) = 0 or r.shop_number = any($1)
 		order by r.state = 'ended', lower(r.name), r.id limit 500`, shops)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, scanSeries)
-	return list, pg.Translate(err)
 }
 
 // args are the parameters of a series' settings.
@@ -152,12 +139,9 @@ func (s Series) Save(ctx context.Context, n series.Series, e staff.Entry) (serie
 
 // Occurrences returns the occurrences from the day on with their drops; see [series.Store].
 func (s Series) Occurrences(ctx context.Context, id int64, from series.Day, limit int) ([]series.Listed, error) {
-	rows, err := s.Pool.Query(ctx, `select `+occurrenceColumns+`, coalesce(t.name, ''), coalesce(t.opens_at, 'epoch'), coalesce(t.state, '')
+	rows := pg.Rows(ctx, s.Pool, `select `+occurrenceColumns+`, coalesce(t.name, ''), coalesce(t.opens_at, 'epoch'), coalesce(t.state, '')
 		from series_drops d left join templates t on t.id = d.template_id
 		where d.series_id = $1 and d.day >= $2::text::date and d.state <> 'removed' order by d.day limit $3`, id, from, limit)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (l series.Listed, err error) {
 		l.Occurrence, err = scanOccurrence(row, &l.Name, &l.OpensAt, &l.Drop)
 		return l, err
@@ -218,17 +202,12 @@ const standingCounted = 1_000_000
 
 // Refused returns the drops to come that series could not create, change or publish, the soonest first.
 func (s Series) Refused(ctx context.Context, limit int) ([]RefusedDrop, error) {
-	rows, err := s.Pool.Query(ctx, `select r.id, r.shop_number, r.name, coalesce(d.template_id, 0), d.day::text
+	return pg.Collect(ctx, s.Pool, pgx.RowToStructByPos[RefusedDrop], `select r.id, r.shop_number, r.name, coalesce(d.template_id, 0), d.day::text
 		from series_drops d join series r on r.id = d.series_id left join templates t on t.id = d.template_id
 		where d.why is not null and d.state <> 'removed' and d.day >= (clock_timestamp() - interval '1 day')::date
 			and case when d.template_id is null then true else t.state in ('draft', 'published', 'paused') and t.opens_at > clock_timestamp() end
 			and not (coalesce(t.state, 'draft') <> 'draft' and d.why ->> 'Code' <> $2)
 		order by d.day, r.id limit $1`, limit, series.ErrLeft.Code)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[RefusedDrop])
-	return list, pg.Translate(err)
 }
 
 // A RefusedDrop is a drop of a series that needs staff.

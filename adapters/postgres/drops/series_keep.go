@@ -47,12 +47,7 @@ func (s Series) Settle(ctx context.Context, c series.Claim, next time.Time) erro
 
 // ToCome returns the occurrences from the day on; see [series.KeeperStore].
 func (s Series) ToCome(ctx context.Context, id int64, from series.Day) ([]series.Occurrence, error) {
-	rows, err := s.Pool.Query(ctx, `select `+occurrenceColumns+` from series_drops d where d.series_id = $1 and d.day >= $2::text::date order by d.day`, id, from)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (series.Occurrence, error) { return scanOccurrence(row) })
-	return list, pg.Translate(err)
+	return pg.Collect(ctx, s.Pool, func(row pgx.CollectableRow) (series.Occurrence, error) { return scanOccurrence(row) }, `select `+occurrenceColumns+` from series_drops d where d.series_id = $1 and d.day >= $2::text::date order by d.day`, id, from)
 }
 
 // Plan stores a day as planned; see [series.KeeperStore].
@@ -94,13 +89,8 @@ func (s Series) Note(ctx context.Context, o series.Occurrence) error {
 
 // Uncopied returns the drops to which standing reservations are to be copied; see [series.KeeperStore].
 func (s Series) Uncopied(ctx context.Context, limit int) ([]series.Copy, error) {
-	rows, err := s.Pool.Query(ctx, `select d.series_id, d.template_id from series_drops d join templates t on t.id = d.template_id
+	return pg.Collect(ctx, s.Pool, pgx.RowToStructByPos[series.Copy], `select d.series_id, d.template_id from series_drops d join templates t on t.id = d.template_id
 		where d.template_id is not null and d.copied_at is null and t.state in ('published', 'paused') and t.opens_at > clock_timestamp() order by t.opens_at limit $1`, limit)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[series.Copy])
-	return list, pg.Translate(err)
 }
 
 // lockStanding is held shared by transactions that change a standing reservation of series $1, and exclusively by a copy.

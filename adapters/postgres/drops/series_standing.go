@@ -127,12 +127,9 @@ func (s Series) End(ctx context.Context, seriesID int64, by user.ID) (ended bool
 
 // StandingOf lists a user's standing reservations; see [series.StandingStore].
 func (s Series) StandingOf(ctx context.Context, by user.ID, seriesID int64) ([]series.Standing, error) {
-	rows, err := s.Pool.Query(ctx, `select r.series_id, s.name, s.shop_number, r.user_id, r.slots, r.created_at
+	rows := pg.Rows(ctx, s.Pool, `select r.series_id, s.name, s.shop_number, r.user_id, r.slots, r.created_at
 		from series_reservations r join series s on s.id = r.series_id
 		where r.user_id = $1 and ($2::bigint = 0 or r.series_id = $2) order by lower(s.name), s.id`, by, seriesID)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (v series.Standing, err error) {
 		var slots int64
 		err = row.Scan(&v.SeriesID, &v.SeriesName, &v.ShopNumber, &v.UserID, &slots, &v.CreatedAt)

@@ -122,25 +122,15 @@ union all
 
 // DueSlots returns slots whose timer did not fire them, and abandoned slots.
 func (s Slots) DueSlots(ctx context.Context, grace time.Duration, limit int) ([]int64, error) {
-	rows, err := s.Pool.Query(ctx, `
+	return pg.Collect(ctx, s.Pool, pgx.RowTo[int64], `
 		(select id from slots where state = 'waiting' and due_at <= statement_timestamp() - $1::interval order by due_at limit $2)
 		union all
 		(select id from slots where state = 'firing' and cut_lease_until < statement_timestamp() limit $2)`, grace, limit)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	return ids, pg.Translate(err)
 }
 
 // Unfinished returns the slots among slotIDs that still have work to do.
 func (s Slots) Unfinished(ctx context.Context, slotIDs []int64) ([]int64, error) {
-	rows, err := s.Pool.Query(ctx, `select id from slots where id = any($1) and state in ('firing', 'sending')`, slotIDs)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	open, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	return open, pg.Translate(err)
+	return pg.Collect(ctx, s.Pool, pgx.RowTo[int64], `select id from slots where id = any($1) and state in ('firing', 'sending')`, slotIDs)
 }
 
 // finishGroup is how many slots are finished in one transaction.
@@ -177,11 +167,8 @@ func (s Slots) finishSome(ctx context.Context) (finished int, err error) {
 		if err != nil || len(ids) == 0 {
 			return err
 		}
-		rows, err := tx.Query(ctx, `update slots s set state = 'finished', finished_at = clock_timestamp()
+		rows := pg.Rows(ctx, tx, `update slots s set state = 'finished', finished_at = clock_timestamp()
 			where s.id = any($2)`+settled+` returning `+pg.SlotColumns, instants, ids)
-		if err != nil {
-			return err
-		}
 		done, err := pgx.CollectRows(rows, pg.ScanSlot)
 		if err != nil || len(done) == 0 {
 			return err

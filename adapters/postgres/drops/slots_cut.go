@@ -84,12 +84,9 @@ func ofDoors(ctx context.Context, judge reminder.DoorJudge, templateID int64, do
 // stopped, and in batches of another opening, these are only the users who were
 // reached.
 func (s Slots) leaveOut(ctx context.Context, slotID int64, part delivery.Range, due *reminder.Due) error {
-	rows, err := s.Pool.Query(ctx, `select b.channel, case when b.stop_reason is null and o.opens_at = s.opens_at then b.due else b.sent end
+	rows := pg.Rows(ctx, s.Pool, `select b.channel, case when b.stop_reason is null and o.opens_at = s.opens_at then b.due else b.sent end
 		from slots s join slots o on `+sentBefore+` join batches b on b.kind = 'reminder' and b.owner_id = o.id
 		where s.id = $1 and b.from_user <= $3 and b.to_user >= $2`, slotID, part.From, part.To)
-	if err != nil {
-		return pg.Translate(err)
-	}
 	var dealtWith [delivery.Channels]roaring64.Bitmap
 	var c delivery.Channel
 	var stored []byte

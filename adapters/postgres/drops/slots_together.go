@@ -92,15 +92,12 @@ func (s Slots) coverTogether(ctx context.Context, cuts []reminder.Cut, abandoned
 	for i, c := range cuts {
 		at[c.ID] = i
 	}
-	rows, err := s.Pool.Query(ctx, `select owner_id, channel, from_user, to_user from batches
+	rows := pg.Rows(ctx, s.Pool, `select owner_id, channel, from_user, to_user from batches
 		where kind = 'reminder' and owner_id = any($1) order by owner_id, channel, from_user`, abandoned)
-	if err != nil {
-		return pg.Translate(err)
-	}
 	var owner int64
 	var c delivery.Channel
 	var r delivery.Range
-	_, err = pgx.ForEachRow(rows, []any{&owner, &c, &r.From, &r.To}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&owner, &c, &r.From, &r.To}, func() error {
 		covered := &cuts[at[owner]].Covered
 		covered[c] = append(covered[c], r)
 		return nil

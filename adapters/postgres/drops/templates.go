@@ -30,12 +30,7 @@ func (s Templates) Template(ctx context.Context, id int64) (template.Template, e
 
 // TemplatesNow returns the existing templates among ids, in any order.
 func (s Templates) TemplatesNow(ctx context.Context, ids []int64) ([]template.Template, error) {
-	rows, err := s.Pool.Query(ctx, `select `+pg.TemplateColumns+pg.TemplateFrom+`where t.id = any($1)`, ids)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, pg.ScanTemplate)
-	return list, pg.Translate(err)
+	return pg.Collect(ctx, s.Pool, pg.ScanTemplate, `select `+pg.TemplateColumns+pg.TemplateFrom+`where t.id = any($1)`, ids)
 }
 
 // Insert creates a draft, and its shop if the shop is new. A second call with the
@@ -193,13 +188,8 @@ func keepForWaiters(ctx context.Context, tx pgx.Tx, t template.Template, raised 
 
 // DueToClose returns published templates whose end has passed.
 func (s Templates) DueToClose(ctx context.Context, limit int) ([]template.Template, error) {
-	rows, err := s.Pool.Query(ctx, `select `+pg.TemplateColumns+pg.TemplateFrom+
+	return pg.Collect(ctx, s.Pool, pg.ScanTemplate, `select `+pg.TemplateColumns+pg.TemplateFrom+
 		`where t.state in ('published', 'paused') and (t.closes_at <= now() or t.valid_until <= now()) order by `+pg.TemplateEndsAt+` limit $1`, limit)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, pg.ScanTemplate)
-	return list, pg.Translate(err)
 }
 
 // TemplatesWait asks for templates that are due to close.
@@ -211,12 +201,7 @@ union all
 
 // Shops lists every shop.
 func (s Templates) Shops(ctx context.Context) ([]template.Shop, error) {
-	rows, err := s.Pool.Query(ctx, `select number, name, timezone, claim_url from shops order by number`)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[template.Shop])
-	return list, pg.Translate(err)
+	return pg.Collect(ctx, s.Pool, pgx.RowToStructByPos[template.Shop], `select number, name, timezone, claim_url from shops order by number`)
 }
 
 // NewestTemplate returns the greatest template id, 0 if there are no templates.

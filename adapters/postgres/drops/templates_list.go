@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
-
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/field"
 	"dropbell/domain/template"
@@ -25,12 +23,7 @@ func (s Templates) Templates(ctx context.Context, q template.Query) ([]template.
 	if !ok {
 		return nil, nil // there is no such state
 	}
-	rows, err := s.Pool.Query(ctx, sql, c.Params()...)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, pg.ScanTemplate)
-	return list, pg.Translate(err)
+	return pg.Collect(ctx, s.Pool, pg.ScanTemplate, sql, c.Params()...)
 }
 
 func templateConditions(c *pg.Conditions, q template.Query) {

@@ -138,10 +138,7 @@ func endDeliveries(ctx context.Context, tx pgx.Tx, t template.Template, openings
 // WaitingSlots returns the template's waiting slots, and the slots that no longer
 // wait, with ids and due times.
 func (s Slots) WaitingSlots(ctx context.Context, templateID int64) (waiting, gone []reminder.Slot, err error) {
-	rows, err := s.Pool.Query(ctx, `select `+pg.SlotColumns+` from slots s where template_id = $1 order by due_at, id`, templateID)
-	if err != nil {
-		return nil, nil, pg.Translate(err)
-	}
+	rows := pg.Rows(ctx, s.Pool, `select `+pg.SlotColumns+` from slots s where template_id = $1 order by due_at, id`, templateID)
 	all, err := pgx.CollectRows(rows, pg.ScanSlot)
 	for _, sl := range all {
 		if sl.State == reminder.Waiting {

@@ -42,36 +42,18 @@ order by v.template_id, v.kind, v.channel, v.language, v.id desc`
 
 // Current returns the versions that count; see [message.Store].
 func (s Messages) Current(ctx context.Context, p message.Place, upTo int64) ([]message.Version, error) {
-	rows, err := s.Pool.Query(ctx, currentSQL, p.Shop, p.Template, upTo)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, scanVersion)
-	return list, pg.Translate(err)
+	return pg.Collect(ctx, s.Pool, scanVersion, currentSQL, p.Shop, p.Template, upTo)
 }
 
 // History returns the versions of one key, the newest first.
 func (s Messages) History(ctx context.Context, p message.Place, k message.Key, limit int) ([]message.Version, error) {
-	rows, err := s.Pool.Query(ctx, `select `+versionColumns+` from message_versions v where v.shop_number = $1 and v.template_id = $2
+	return pg.Collect(ctx, s.Pool, scanVersion, `select `+versionColumns+` from message_versions v where v.shop_number = $1 and v.template_id = $2
 		and v.kind = $3 and v.channel = $4 and v.language = $5 order by v.id desc limit $6`, p.Shop, p.Template, k.Kind, k.Channel, k.Language, limit)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, scanVersion)
-	return list, pg.Translate(err)
 }
 
 // Version returns [message.ErrNotFound] if there is none.
 func (s Messages) Version(ctx context.Context, id int64) (message.Version, error) {
-	rows, err := s.Pool.Query(ctx, `select `+versionColumns+` from message_versions v where v.id = $1`, id)
-	if err != nil {
-		return message.Version{}, pg.Translate(err)
-	}
-	v, err := pgx.CollectExactlyOneRow(rows, scanVersion)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return v, message.ErrNotFound
-	}
-	return v, pg.Translate(err)
+	return pg.One(ctx, s.Pool, scanVersion, message.ErrNotFound, `select `+versionColumns+` from message_versions v where v.id = $1`, id)
 }
 
 // Save adds versions; see [message.Store]. Saves run one after the other. That keeps the order of

@@ -68,25 +68,16 @@ union all
 select 0, c.id, c.name from campaigns c where c.shop_number = $1 and strpos(c.content::text, $2) > 0
 order by 1, 2 limit 20`
 
-func uses(ctx context.Context, q interface {
-	Query(context.Context, string, ...any) (pgx.Rows, error)
-}, shop int64, hash string) ([]picture.Use, error) {
-	rows, err := q.Query(ctx, usesSQL, shop, hash)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (u picture.Use, err error) {
+func uses(ctx context.Context, q pg.Reader, shop int64, hash string) ([]picture.Use, error) {
+	return pgx.CollectRows(pg.Rows(ctx, q, usesSQL, shop, hash), func(row pgx.CollectableRow) (u picture.Use, err error) {
 		return u, row.Scan(&u.Template, &u.Campaign, &u.Name)
 	})
 }
 
 // Pictures returns pictures of the shop, the newest first.
 func (s Pictures) Pictures(ctx context.Context, shop, before int64, limit int) ([]picture.Picture, error) {
-	rows, err := s.Pool.Query(ctx, `select id, shop_number, hash, type, width, height, bytes, name, alt, created_by, created_at from pictures
+	rows := pg.Rows(ctx, s.Pool, `select id, shop_number, hash, type, width, height, bytes, name, alt, created_by, created_at from pictures
 		where shop_number = $1 and ($2 = 0 or id < $2) order by id desc limit $3`, shop, before, limit)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p picture.Picture, err error) {
 		return p, row.Scan(&p.ID, &p.Shop, &p.Hash, &p.Type, &p.Width, &p.Height, &p.Bytes, &p.Name, &p.Alt, &p.By, &p.At)
 	})

@@ -80,11 +80,7 @@ from jobs j where j.state in ('done', 'failed') and j.finished_at > statement_ti
 
 // Conditions returns the conditions that the database alone can tell.
 func (s Alerts) Conditions(ctx context.Context) ([]alert.Condition, error) {
-	rows, err := s.Pool.Query(ctx, conditionsSQL)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c alert.Condition, err error) {
+	list, err := pgx.CollectRows(pg.Rows(ctx, s.Pool, conditionsSQL), func(row pgx.CollectableRow) (c alert.Condition, err error) {
 		err = row.Scan(&c.Kind, &c.Object, &c.Shop, &c.Template, &c.Member, &c.Name, &c.Count, &c.Detail, &c.Path)
 		return c, err
 	})
@@ -180,7 +176,7 @@ func (s Alerts) Take(ctx context.Context, limit int, lease time.Duration) ([]ale
 		return nil, pg.Translate(err)
 	}
 	token := uuid.NewString()
-	rows, err := s.Pool.Query(ctx, `
+	rows := pg.Rows(ctx, s.Pool, `
 		with due as (
 			select id from alert_deliveries where state = 'waiting' and next_at <= statement_timestamp() order by next_at limit $1 for update skip locked
 		), v as (
@@ -188,9 +184,6 @@ func (s Alerts) Take(ctx context.Context, limit int, lease time.Duration) ([]ale
 		)
 		select `+alertDeliveryColumns+`, `+alertColumns+`, `+destinationColumns+`
 		from v join alerts a on a.id = v.alert_id join alert_destinations d on d.id = v.destination_id`, limit, token, lease)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (v alert.Delivery, err error) {
 		v.Lease = token
 		var sealed []byte
@@ -224,11 +217,8 @@ func shopsOf(list []int64) []int64 {
 
 // Alerts lists the alerts that the member may see.
 func (s Alerts) Alerts(ctx context.Context, m staff.Member, before int64, limit int) ([]alert.Alert, error) {
-	rows, err := s.Pool.Query(ctx, `select `+alertColumns+`, a.id <= coalesce((select read_through from alert_readers where staff_id = $1), 0)
+	rows := pg.Rows(ctx, s.Pool, `select `+alertColumns+`, a.id <= coalesce((select read_through from alert_readers where staff_id = $1), 0)
 		from alerts a where `+seenSQL+` and ($3 = 0 or a.id < $3) order by a.id desc limit $4`, m.ID, shopsOf(m.Shops), before, limit)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (a alert.Alert, err error) {
 		err = row.Scan(append(alertFields(&a), &a.Read)...)
 		return a, err
@@ -288,12 +278,9 @@ func insertDestinationAudit(ctx context.Context, tx pgx.Tx, id int64, e staff.En
 
 // Deliveries lists the latest deliveries of the shops.
 func (s Alerts) Deliveries(ctx context.Context, shops []int64, limit int) ([]alert.Delivery, error) {
-	rows, err := s.Pool.Query(ctx, `select `+alertDeliveryColumns+`, `+alertColumns+`, `+destinationColumns+`
+	rows := pg.Rows(ctx, s.Pool, `select `+alertDeliveryColumns+`, `+alertColumns+`, `+destinationColumns+`
 		from alert_deliveries v join alerts a on a.id = v.alert_id join alert_destinations d on d.id = v.destination_id
 		where cardinality($1::bigint[]) = 0 or d.shop_number = any($1) order by v.id desc limit $2`, shopsOf(shops), limit)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (v alert.Delivery, err error) {
 		var sealed []byte
 		err = row.Scan(append(append(alertDeliveryFields(&v), alertFields(&v.Alert)...), destinationFields(&v.Destination, &sealed)...)...)

@@ -3,7 +3,6 @@ package work
 import (
 	"context"
 	"encoding/json"
-	"errors"
 
 	"github.com/jackc/pgx/v5"
 
@@ -48,11 +47,8 @@ func (s Alerts) seal(ctx context.Context, tx pgx.Tx, d alert.Destination) error 
 // was a key. Calling it again changes nothing.
 func (s Alerts) SealStored(ctx context.Context) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `select `+destinationColumns+` from alert_destinations d where d.removed_at is null
+		rows := pg.Rows(ctx, tx, `select `+destinationColumns+` from alert_destinations d where d.removed_at is null
 			and (d.sealed is null or $1 and get_byte(d.sealed, 0) = 0) for update`, s.box.Keyed())
-		if err != nil {
-			return err
-		}
 		list, err := pgx.CollectRows(rows, s.scanDestination)
 		for _, d := range list {
 			if err == nil {
@@ -65,13 +61,8 @@ func (s Alerts) SealStored(ctx context.Context) error {
 
 // Destinations lists the destinations of the shops.
 func (s Alerts) Destinations(ctx context.Context, shops []int64) ([]alert.Destination, error) {
-	rows, err := s.Pool.Query(ctx, `select `+destinationColumns+` from alert_destinations d where d.removed_at is null
+	return pg.Collect(ctx, s.Pool, s.scanDestination, `select `+destinationColumns+` from alert_destinations d where d.removed_at is null
 		and (cardinality($1::bigint[]) = 0 or d.shop_number = any($1)) order by d.shop_number, d.name, d.id`, shopsOf(shops))
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, s.scanDestination)
-	return list, pg.Translate(err)
 }
 
 func (s Alerts) scanDestination(row pgx.CollectableRow) (d alert.Destination, err error) {
@@ -110,15 +101,7 @@ func (s Alerts) AddDestination(ctx context.Context, d alert.Destination, most in
 
 // Destination returns the destination with the id, unless it was removed.
 func (s Alerts) Destination(ctx context.Context, id int64) (alert.Destination, error) {
-	rows, err := s.Pool.Query(ctx, `select `+destinationColumns+` from alert_destinations d where d.id = $1 and d.removed_at is null`, id)
-	if err != nil {
-		return alert.Destination{}, pg.Translate(err)
-	}
-	d, err := pgx.CollectExactlyOneRow(rows, s.scanDestination)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return d, alert.ErrNoDestination
-	}
-	return d, pg.Translate(err)
+	return pg.One(ctx, s.Pool, s.scanDestination, alert.ErrNoDestination, `select `+destinationColumns+` from alert_destinations d where d.id = $1 and d.removed_at is null`, id)
 }
 
 // RemoveDestination deletes the destination's address and secret, and its waiting deliveries.

@@ -13,12 +13,9 @@ import (
 
 // Browsers lists the member's browsers; see [alert.BrowserStore].
 func (s Alerts) Browsers(ctx context.Context, member int64) ([]alert.Browser, error) {
-	rows, err := s.Pool.Query(ctx, `select `+browserColumns+`, coalesce(last.state, ''), coalesce(last.detail, '') from staff_browsers b
+	rows := pg.Rows(ctx, s.Pool, `select `+browserColumns+`, coalesce(last.state, ''), coalesce(last.detail, '') from staff_browsers b
 		left join lateral (select state, detail from alert_pushes v where v.browser_id = b.id order by v.id desc limit 1) last on true
 		where b.staff_id = $1 and `+signedInSQL+` order by b.id desc`, member)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (b alert.Browser, err error) {
 		err = row.Scan(append(browserFields(&b), &b.Last, &b.Detail)...)
 		return b, err
@@ -119,7 +116,7 @@ func (s Alerts) TakePushes(ctx context.Context, limit int, lease time.Duration) 
 		return nil, pg.Translate(err)
 	}
 	token := uuid.NewString()
-	rows, err := s.Pool.Query(ctx, `
+	rows := pg.Rows(ctx, s.Pool, `
 		with due as (
 			select id from alert_pushes where state = 'waiting' and next_at <= statement_timestamp() order by next_at limit $1 for update skip locked
 		), v as (
@@ -127,9 +124,6 @@ func (s Alerts) TakePushes(ctx context.Context, limit int, lease time.Duration) 
 		)
 		select v.id, v.attempts, v.deadline_at, a.key, `+alertColumns+`, `+browserColumns+`
 		from v join alerts a on a.id = v.alert_id join staff_browsers b on b.id = v.browser_id`, limit, token, lease)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p alert.Push, err error) {
 		p.Lease = token
 		err = row.Scan(append(append([]any{&p.ID, &p.Attempts, &p.DeadlineAt, &p.Key}, alertFields(&p.Alert)...), browserFields(&p.Browser)...)...)

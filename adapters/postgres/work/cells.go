@@ -60,10 +60,7 @@ func (s Cells) Has(ctx context.Context, shop int64, to cell.Number) (has bool, e
 
 // Copying is how far the copies of home's rows in a cell are behind.
 func (s Cells) Copying(ctx context.Context) (list []doctor.Cell, err error) {
-	rows, err := s.Pool.Query(ctx, `select c.cell::int, (select count(*) from copies_due d where d.cell = c.cell) from copying_cells c where c.cell > 0 order by 1`)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
+	rows := pg.Rows(ctx, s.Pool, `select c.cell::int, (select count(*) from copies_due d where d.cell = c.cell) from copying_cells c where c.cell > 0 order by 1`)
 	var one doctor.Cell
 	_, err = pgx.ForEachRow(rows, []any{&one.Number, &one.Due}, func() error {
 		list = append(list, one)
@@ -101,11 +98,7 @@ func (s Cells) Number(ctx context.Context, n cell.Number, older int64) (changed 
 		if err := tx.QueryRow(ctx, `select number <> $1 from cell for update`, n).Scan(&changed); err != nil || !changed {
 			return err
 		}
-		rows, err := tx.Query(ctx, `select name from cell_identities order by name`)
-		if err != nil {
-			return err
-		}
-		tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		tables, err := pgx.CollectRows(pg.Rows(ctx, tx, `select name from cell_identities order by name`), pgx.RowTo[string])
 		if err != nil {
 			return err
 		}
@@ -136,10 +129,5 @@ func (s Cells) Number(ctx context.Context, n cell.Number, older int64) (changed 
 
 // Moves returns the moves of shops that are not complete, which the doctor shows.
 func (s Cells) Moves(ctx context.Context) ([]doctor.Move, error) {
-	rows, err := s.Pool.Query(ctx, `select shop_number, state = 'arriving', state = 'emptied', started_at from moves where state <> 'left' order by started_at, shop_number`)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[doctor.Move])
-	return list, pg.Translate(err)
+	return pg.Collect(ctx, s.Pool, pgx.RowToStructByPos[doctor.Move], `select shop_number, state = 'arriving', state = 'emptied', started_at from moves where state <> 'left' order by started_at, shop_number`)
 }

@@ -27,13 +27,8 @@ func (s DeadMessages) Keep(ctx context.Context, m staff.DeadMessage) error {
 // Open lists messages that were neither replayed nor discarded, newest first, with ids below
 // before (0 = from the newest message).
 func (s DeadMessages) Open(ctx context.Context, before int64, limit int) ([]staff.DeadMessage, error) {
-	rows, err := s.Pool.Query(ctx, `select id, message_id, topic, handler, reason, payload, at from dead_messages
+	return pg.Collect(ctx, s.Pool, pgx.RowToStructByPos[staff.DeadMessage], `select id, message_id, topic, handler, reason, payload, at from dead_messages
 		where requeued_at is null and discarded_at is null and ($1::bigint = 0 or id < $1) order by id desc limit $2`, before, limit)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[staff.DeadMessage])
-	return list, pg.Translate(err)
 }
 
 // Requeue publishes the message again through the outbox. Handlers that handled the message the

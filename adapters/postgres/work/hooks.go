@@ -29,11 +29,7 @@ var endpointFacts = pg.FieldColumns(hook.Fields, "e", nil) + `, e.id, e.shop_num
 
 // oneEndpoint runs a statement that returns endpointColumns of at most one row.
 func oneEndpoint(ctx context.Context, on pg.Querier, sql string, args ...any) (e hook.Endpoint, err error) {
-	rows, err := on.Query(ctx, sql, args...)
-	if err != nil {
-		return e, pg.Translate(err)
-	}
-	e, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[hook.Endpoint])
+	e, err = pgx.CollectExactlyOneRow(pg.Rows(ctx, on, sql, args...), pgx.RowToStructByName[hook.Endpoint])
 	return e, pg.Translate(err)
 }
 
@@ -106,14 +102,9 @@ const maxWaitingCount = 10_000
 
 // Endpoints lists endpoints with their waiting deliveries; see [hook.Store].
 func (s Hooks) Endpoints(ctx context.Context, shops []int64) ([]hook.Endpoint, error) {
-	rows, err := s.Pool.Query(ctx, `select `+endpointFacts+`,
+	return pg.Collect(ctx, s.Pool, pgx.RowToStructByName[hook.Endpoint], `select `+endpointFacts+`,
 			(select count(*) from (select from hook_deliveries d where d.endpoint_id = e.id and d.state = 'waiting' limit $2) w) as waiting
 		from hook_endpoints e where cardinality($1::bigint[]) = 0 or shop_number = any($1) order by shop_number, id`, append([]int64{}, shops...), maxWaitingCount)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByName[hook.Endpoint])
-	return list, pg.Translate(err)
 }
 
 // change runs a statement that returns the endpointColumns of one endpoint at its version, and

@@ -26,13 +26,8 @@ func deliveryFields(d *hook.Delivery) []any {
 
 // Deliveries lists deliveries; see [hook.Store].
 func (s Hooks) Deliveries(ctx context.Context, q hook.DeliveryQuery) ([]hook.Delivery, error) {
-	rows, err := s.Pool.Query(ctx, `select `+deliveryColumns+deliveryFrom+`
+	return pg.Collect(ctx, s.Pool, func(row pgx.CollectableRow) (d hook.Delivery, err error) { return d, row.Scan(deliveryFields(&d)...) }, `select `+deliveryColumns+deliveryFrom+`
 		where d.endpoint_id = $1 and ($2 = '' or d.state = $2) and ($3::bigint = 0 or d.id < $3) order by d.id desc limit $4`, q.EndpointID, q.State, q.Before, q.Limit)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (d hook.Delivery, err error) { return d, row.Scan(deliveryFields(&d)...) })
-	return list, pg.Translate(err)
 }
 
 // Delivery returns one delivery with its attempts; see [hook.Store].
@@ -46,10 +41,7 @@ func (s Hooks) Delivery(ctx context.Context, endpointID, id int64) (d hook.Detai
 		if err != nil {
 			return err
 		}
-		rows, err := tx.Query(ctx, `select attempt, at, took_ms, status, error, response from hook_attempts where delivery_id = $1 order by attempt`, id)
-		if err != nil {
-			return err
-		}
+		rows := pg.Rows(ctx, tx, `select attempt, at, took_ms, status, error, response from hook_attempts where delivery_id = $1 order by attempt`, id)
 		d.Tries, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (a hook.Attempt, err error) {
 			var ms int64
 			err = row.Scan(&a.Attempt, &a.At, &ms, &a.Status, &a.Error, &a.Response)
@@ -102,10 +94,7 @@ func (s Hooks) ReplaySince(ctx context.Context, e hook.Endpoint, since time.Time
 
 // Hours returns how an endpoint did; see [hook.Store].
 func (s Hooks) Hours(ctx context.Context, endpointID int64, since time.Time) ([]hook.Hour, error) {
-	rows, err := s.Pool.Query(ctx, `select hour, delivered, failed, took_ms from hook_hours where endpoint_id = $1 and hour >= $2 order by hour`, endpointID, since)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
+	rows := pg.Rows(ctx, s.Pool, `select hour, delivered, failed, took_ms from hook_hours where endpoint_id = $1 and hour >= $2 order by hour`, endpointID, since)
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (h hook.Hour, err error) {
 		var ms int64
 		err = row.Scan(&h.Hour, &h.Delivered, &h.Failed, &ms)
@@ -133,13 +122,8 @@ func (s Hooks) Listen(ctx context.Context, l hook.Listener, after int64, limit i
 	if err != nil {
 		return nil, pg.Translate(err)
 	}
-	rows, err := s.Pool.Query(ctx, `select id, type, at, payload from hook_events where shop_number = $1 and id > $2
+	return pg.Collect(ctx, s.Pool, pgx.RowToStructByPos[hook.Stored], `select id, type, at, payload from hook_events where shop_number = $1 and id > $2
 		and (cardinality($3::text[]) = 0 or type = any($3)) and type <> '`+string(hook.TestEvent)+`' order by id limit $4`, l.Shop, after, types, limit)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[hook.Stored])
-	return list, pg.Translate(err)
 }
 
 // Latest returns the id of the newest event of a shop; see [hook.Store].
@@ -151,12 +135,7 @@ func (s Hooks) Latest(ctx context.Context, shop int64) (id int64, err error) {
 // Attention returns the endpoints of the shops (none = all shops) that are failing or were
 // disabled by failures.
 func (s Hooks) Attention(ctx context.Context, shops []int64) ([]hook.Endpoint, error) {
-	rows, err := s.Pool.Query(ctx, `select `+endpointColumns+` from hook_endpoints e
+	return pg.Collect(ctx, s.Pool, pgx.RowToStructByName[hook.Endpoint], `select `+endpointColumns+` from hook_endpoints e
 		where (disabled_reason in ('failing', 'gone') or enabled and failing_since < clock_timestamp() - interval '1 hour')
 			and (cardinality($1::bigint[]) = 0 or shop_number = any($1)) order by id`, append([]int64{}, shops...))
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByName[hook.Endpoint])
-	return list, pg.Translate(err)
 }

@@ -64,11 +64,7 @@ func storeAndDeliver(ctx context.Context, tx pgx.Tx, events []hook.Event) (endpo
 	if err != nil || len(ids) == 0 {
 		return nil, err
 	}
-	rows, err := tx.Query(ctx, deliverSQL, ids)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowTo[int64])
+	return pgx.CollectRows(pg.Rows(ctx, tx, deliverSQL, ids), pgx.RowTo[int64])
 }
 
 // storeGroup returns, for each event of the bus, the endpoints of the whole group: waking an
@@ -83,11 +79,8 @@ func (s *HookEvents) storeGroup(ctx context.Context, group []handledHook) ([][]i
 	}
 	var endpoints []int64
 	err := s.Tx(ctx, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `insert into handled_events (handler, event_id) select 'hooks', id from unnest($1::uuid[]) id order by id
+		rows := pg.Rows(ctx, tx, `insert into handled_events (handler, event_id) select 'hooks', id from unnest($1::uuid[]) id order by id
 			on conflict do nothing returning event_id::text`, ids)
-		if err != nil {
-			return err
-		}
 		fresh, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		if err != nil || len(fresh) == 0 {
 			return err
@@ -125,10 +118,7 @@ order by o.opens_at, o.id limit $1`
 // Opened stores an event for each of up to limit drops that have opened, once per drop. It
 // returns the endpoints to wake.
 func (s *HookEvents) Opened(ctx context.Context, limit int) (endpoints []int64, err error) {
-	rows, err := s.Pool.Query(ctx, openedSQL, limit)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
+	rows := pg.Rows(ctx, s.Pool, openedSQL, limit)
 	var ids []string
 	var events []hook.Event
 	var template int64
@@ -178,10 +168,7 @@ order by o.ended_at, o.id limit $1`
 // Earned stores an event for each of up to limit drops that ended [hook.EarnedAfter] ago, once per
 // drop. It returns the endpoints to wake.
 func (s *HookEvents) Earned(ctx context.Context, limit int) (endpoints []int64, err error) {
-	rows, err := s.Pool.Query(ctx, earnedSQL, limit, hook.EarnedAfter)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
+	rows := pg.Rows(ctx, s.Pool, earnedSQL, limit, hook.EarnedAfter)
 	var ids []string
 	var events []hook.Event
 	var d hook.EarnedData
@@ -264,14 +251,11 @@ func (s *HookEvents) Issued(ctx context.Context, limit int) (endpoints []int64, 
 // issuedCoupons reads up to limit coupons with ids above from. It returns the coupons that a
 // shop's endpoint wants, and the last id that it read.
 func issuedCoupons(ctx context.Context, tx pgx.Tx, from, to int64, limit int) (list []hook.Issued, last int64, err error) {
-	rows, err := tx.Query(ctx, `
+	rows := pg.Rows(ctx, tx, `
 		select c.id, c.template_id, c.user_id, c.origin, c.issued_at, c.expires_at,
 			exists (select from templates t join hook_wants w on w.shop_number = t.shop_number where t.id = c.template_id and w.since <= c.issued_at
 				and (cardinality(w.types) = 0 or '`+string(hook.CouponIssued)+`' = any(w.types)))
 		from (select * from coupons where id > $1 and id <= $2 order by id limit $3) c order by c.id`, from, to, limit)
-	if err != nil {
-		return nil, 0, err
-	}
 	var c hook.Issued
 	var wanted bool
 	n := 0

@@ -115,13 +115,10 @@ func corrections(ctx context.Context, tx pgx.Tx, lost *hook.Lost) ([]hook.Event,
 
 // storedDrops returns the drops with their ids, states, versions and openings.
 func storedDrops(ctx context.Context, tx pgx.Tx, ids []int64) (map[int64]template.Template, error) {
-	rows, err := tx.Query(ctx, `select id, state, version, opens_at from templates where id = any($1)`, ids)
-	if err != nil {
-		return nil, err
-	}
+	rows := pg.Rows(ctx, tx, `select id, state, version, opens_at from templates where id = any($1)`, ids)
 	stored := map[int64]template.Template{}
 	var t template.Template
-	_, err = pgx.ForEachRow(rows, []any{&t.ID, &t.Stored, &t.Version, &t.OpensAt}, func() error { stored[t.ID] = t; return nil })
+	_, err := pgx.ForEachRow(rows, []any{&t.ID, &t.Stored, &t.Version, &t.OpensAt}, func() error { stored[t.ID] = t; return nil })
 	return stored, err
 }
 
@@ -130,26 +127,20 @@ func storedReminders(ctx context.Context, tx pgx.Tx, list []hook.Reserver) (map[
 	for i, r := range list {
 		templates[i], users[i] = r.TemplateID, r.UserID
 	}
-	rows, err := tx.Query(ctx, `select template_id, user_id, slots from unnest($1::bigint[], $2::bigint[]) as u (t, u)
+	rows := pg.Rows(ctx, tx, `select template_id, user_id, slots from unnest($1::bigint[], $2::bigint[]) as u (t, u)
 		join reservations on template_id = t and user_id = u`, templates, users)
-	if err != nil {
-		return nil, err
-	}
 	stored := map[hook.Reserver]int64{}
 	var r hook.Reserver
 	var slots int64
-	_, err = pgx.ForEachRow(rows, []any{&r.TemplateID, &r.UserID, &slots}, func() error { stored[r] = slots; return nil })
+	_, err := pgx.ForEachRow(rows, []any{&r.TemplateID, &r.UserID, &slots}, func() error { stored[r] = slots; return nil })
 	return stored, err
 }
 
 func storedCoupons(ctx context.Context, tx pgx.Tx, ids []int64) (map[int64]coupon.Coupon, error) {
-	rows, err := tx.Query(ctx, `select id, template_id, user_id, state, order_id, discount, locked_until from coupons where id = any($1)`, ids)
-	if err != nil {
-		return nil, err
-	}
+	rows := pg.Rows(ctx, tx, `select id, template_id, user_id, state, order_id, discount, locked_until from coupons where id = any($1)`, ids)
 	stored := map[int64]coupon.Coupon{}
 	var c coupon.Coupon
-	_, err = pgx.ForEachRow(rows, []any{&c.ID, &c.TemplateID, &c.UserID, &c.State, &c.OrderID, &c.Discount, &c.LockedUntil}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&c.ID, &c.TemplateID, &c.UserID, &c.State, &c.OrderID, &c.Discount, &c.LockedUntil}, func() error {
 		stored[c.ID] = c
 		c.LockedUntil = nil
 		return nil

@@ -40,11 +40,8 @@ select m.id, m.event_id, m.attempts, v.type, v.payload from mine m join hook_eve
 func (s Hooks) Lease(ctx context.Context, endpointID int64, limit int, lasting time.Duration) (l hook.Lease, err error) {
 	l.Token = uuid.NewString()
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, leaseHooksSQL, pgx.StrictNamedArgs{"endpoint": endpointID, "most": limit, "lasting": lasting, "token": l.Token,
+		rows := pg.Rows(ctx, tx, leaseHooksSQL, pgx.StrictNamedArgs{"endpoint": endpointID, "most": limit, "lasting": lasting, "token": l.Token,
 			"tolerated": hook.Tolerated})
-		if err != nil {
-			return err
-		}
 		var d hook.Due
 		var payload string
 		if _, err := pgx.ForEachRow(rows, []any{&d.ID, &d.EventID, &d.Attempts, &d.Type, &payload}, func() error {
@@ -176,14 +173,9 @@ func (s Hooks) Release(ctx context.Context, l hook.Lease, ids []int64) error {
 
 // DueEndpoints returns up to limit endpoints that something is due at.
 func (s Hooks) DueEndpoints(ctx context.Context, limit int) ([]int64, error) {
-	rows, err := s.Pool.Query(ctx, `select id from hook_endpoints e where enabled and (held_until is null or held_until <= clock_timestamp())
+	return pg.Collect(ctx, s.Pool, pgx.RowTo[int64], `select id from hook_endpoints e where enabled and (held_until is null or held_until <= clock_timestamp())
 		and exists (select from hook_deliveries d where d.endpoint_id = e.id and d.state = 'waiting' and d.next_at <= statement_timestamp()
 			and (d.lease_until is null or d.lease_until <= clock_timestamp())) order by random() limit $1`, limit)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	return ids, pg.Translate(err)
 }
 
 // HookState is how the endpoints do, for gauges.

@@ -110,10 +110,7 @@ from unnest(@ids::bigint[], @delivered::int[], @bounced::int[], @complained::int
 // removePast removes the batches, and keeps the totals of the reports about their sent messages.
 func (h Housekeeping) removePast(ctx context.Context, before time.Time, after, last int64) (removed int64, err error) {
 	return removed, h.Tx(ctx, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, lockReportedSQL, before, after, last)
-		if err != nil {
-			return err
-		}
+		rows := pg.Rows(ctx, tx, lockReportedSQL, before, after, last)
 		var strays []int64
 		var id int64
 		var stray bool

@@ -33,11 +33,8 @@ func (h Housekeeping) addEventDays(ctx context.Context) error {
 
 // dropEventDays drops the tables of days that ended longer ago than age.
 func (h Housekeeping) dropEventDays(ctx context.Context, age time.Duration) error {
-	rows, err := h.Pool.Query(ctx, `select to_char(day at time zone 'UTC', 'YYYYMMDD') from (`+eventDaysSQL+`) d
+	rows := pg.Rows(ctx, h.Pool, `select to_char(day at time zone 'UTC', 'YYYYMMDD') from (`+eventDaysSQL+`) d
 		where day + interval '24 hours' < now() - $1::interval order by day`, age)
-	if err != nil {
-		return pg.Translate(err)
-	}
 	days, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if err != nil {
 		return pg.Translate(err)

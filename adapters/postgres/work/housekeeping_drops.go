@@ -42,11 +42,7 @@ update campaigns set archived = true where id in (select id from campaigns where
 func (c *cleaning) planned(ctx context.Context, name string, age time.Duration, remove func(ctx context.Context, ids []int64) (rows int64, done []int64, err error)) {
 	c.do(ctx, name, age, func(ctx context.Context) (total int64, err error) {
 		for {
-			rows, err := c.Pool.Query(ctx, dueSQL, name, c.before(age), together)
-			if err != nil {
-				return total, pg.Translate(err)
-			}
-			ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+			ids, err := pgx.CollectRows(pg.Rows(ctx, c.Pool, dueSQL, name, c.before(age), together), pgx.RowTo[int64])
 			if err != nil || len(ids) == 0 {
 				return total, pg.Translate(err)
 			}

@@ -86,11 +86,8 @@ func (c *cleaning) leftSQL(name string, keep Retention) (sql string, args []any)
 
 // Steps returns the progress of the steps; see [housekeeping.Store].
 func (h Housekeeping) Steps(ctx context.Context) ([]housekeeping.Step, error) {
-	rows, err := h.Pool.Query(ctx, `select step, ran_at, ended_at, behind_since, took_ms, removed, removed_ever, per_second, remaining
+	rows := pg.Rows(ctx, h.Pool, `select step, ran_at, ended_at, behind_since, took_ms, removed, removed_ever, per_second, remaining
 		from housekeeping_steps where ran_at is not null order by behind_since nulls last, step`)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (s housekeeping.Step, err error) {
 		var took int64
 		err = row.Scan(&s.Name, &s.RanAt, &s.EndedAt, &s.BehindSince, &took, &s.Removed, &s.RemovedEver, &s.PerSecond, &s.Left)

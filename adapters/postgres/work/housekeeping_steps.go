@@ -81,7 +81,7 @@ func steps(keep Retention) []step {
 				on conflict (only_row) do update set until = greatest(r.until, excluded.until))
 			delete from coupon_operations where id in (select id from old)`, `(select id, at from coupon_operations order by id limit $2) o where ` + older("at")},
 		removing("idempotency_keys", keep.Idempotency, "idempotency_keys", "(actor, key)", `idempotency_keys where `+older("created_at")),
-		// Those that belong to no day; days are dropped.
+		// Rows that belong to no day; the partitions of days are dropped.
 		removing("handled_events_rest", keep.Events, "handled_events_rest", "(handler, event_id)", `handled_events_rest where `+older("at")),
 		// Before their jobs, so that no statement removes the rows of a whole file.
 		removing("job_errors", keep.Jobs, "job_errors", "(job_errors.job_id, job_errors.id)", `jobs j join job_errors on job_id = j.id where `+older("j.finished_at")),

@@ -44,16 +44,11 @@ func (s Jobs) Job(ctx context.Context, id int64) (job.Job, error) {
 
 // Jobs lists jobs, newest first; see [job.Query].
 func (s Jobs) Jobs(ctx context.Context, q job.Query) ([]job.Job, error) {
-	rows, err := s.Pool.Query(ctx, `select `+pg.BackgroundColumns+` from jobs j
+	return pg.Collect(ctx, s.Pool, func(row pgx.CollectableRow) (job.Job, error) { return pg.ScanBackground(row) }, `select `+pg.BackgroundColumns+` from jobs j
 		where ($1 = '' or j.kind = $1) and (cardinality($2::text[]) = 0 or j.state = any($2))
 			and (cardinality($3::bigint[]) = 0 or j.shop_number = any($3) or split_part(j.created_by, ' ', 1) = $4)
 			and ($5::bigint = 0 or j.id < $5)
 		order by j.id desc limit $6`, q.Kind, append([]job.State{}, q.States...), append([]int64{}, q.Shops...), q.Actor, q.Before, max(1, q.Limit))
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (job.Job, error) { return pg.ScanBackground(row) })
-	return list, pg.Translate(err)
 }
 
 // CancelJob ends a job; its worker's next save finds the lease gone.
@@ -87,13 +82,10 @@ func (s Jobs) LastRowError(ctx context.Context, id int64) (last job.RowError, er
 }
 
 func (s Jobs) rowErrors(ctx context.Context, query string, id int64, yield func(job.RowError) error) error {
-	rows, err := s.Pool.Query(ctx, query, id)
-	if err != nil {
-		return pg.Translate(err)
-	}
+	rows := pg.Rows(ctx, s.Pool, query, id)
 	var e job.RowError
 	var because []byte
-	_, err = pgx.ForEachRow(rows, []any{&e.Line, &e.Row, &e.Error, &because}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&e.Line, &e.Row, &e.Error, &because}, func() error {
 		e.Because = nil
 		if err := json.Unmarshal(because, &e.Because); err != nil {
 			return err

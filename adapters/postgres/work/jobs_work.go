@@ -138,12 +138,7 @@ func (s Jobs) ReleaseJob(ctx context.Context, l job.Lease) error {
 
 // DueJobs lists jobs that could be taken, longest due first.
 func (s Jobs) DueJobs(ctx context.Context, kinds []string, limit int) ([]int64, error) {
-	rows, err := s.Pool.Query(ctx, `select j.id from jobs j where j.kind = any($1) and `+takeable+` order by j.next_run_at, j.id limit $2`, kinds, limit)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	return list, pg.Translate(err)
+	return pg.Collect(ctx, s.Pool, pgx.RowTo[int64], `select j.id from jobs j where j.kind = any($1) and `+takeable+` order by j.next_run_at, j.id limit $2`, kinds, limit)
 }
 
 // JobsByState counts jobs that are not over, for the gauges.

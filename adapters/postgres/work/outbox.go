@@ -62,11 +62,7 @@ func (o Outbox) Relay(ctx context.Context, limit int, publish func(context.Conte
 			return err
 		}
 		// The tuples deleted here come back if the transaction fails.
-		rows, err := tx.Query(ctx, relaySQL, limit, o.Summed, o.place.behind())
-		if err != nil {
-			return err
-		}
-		list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Announcement])
+		list, err := pgx.CollectRows(pg.Rows(ctx, tx, relaySQL, limit, o.Summed, o.place.behind()), pgx.RowToStructByPos[Announcement])
 		if err != nil || len(list) == 0 {
 			return err
 		}
@@ -113,15 +109,12 @@ returning payload::text, trace, created_at`
 func (o Outbox) Merge(ctx context.Context, topic string, limit int, sum func(payloads [][]byte) ([][]byte, error)) error {
 	var failed error
 	err := o.Tx(ctx, func(tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, takeSQL, topic, limit, o.place.behind())
-		if err != nil {
-			return err
-		}
+		rows := pg.Rows(ctx, tx, takeSQL, topic, limit, o.place.behind())
 		var payloads [][]byte
 		var first, trace string // of the first that is traced
 		var oldest, at time.Time
 		var payload []byte
-		_, err = pgx.ForEachRow(rows, []any{&payload, &trace, &at}, func() error {
+		_, err := pgx.ForEachRow(rows, []any{&payload, &trace, &at}, func() error {
 			payloads = append(payloads, slices.Clone(payload))
 			first = cmp.Or(first, trace)
 			if oldest.IsZero() || at.Before(oldest) {

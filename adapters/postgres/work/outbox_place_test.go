@@ -10,6 +10,7 @@ import (
 
 	"dropbell/adapters/postgres"
 	workdb "dropbell/adapters/postgres/work"
+	"dropbell/musttest"
 )
 
 // relayAll merges and relays the waiting events, as a worker does, and returns the number of
@@ -18,16 +19,12 @@ func relayAll(t *testing.T, o workdb.Outbox) (published int) {
 	t.Helper()
 	for {
 		waiting, unmerged, _, err := o.Waiting(t.Context(), 100)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		if waiting == 0 {
 			return published
 		}
 		for _, topic := range unmerged {
-			if err := o.Merge(t.Context(), topic, 100, func(all [][]byte) ([][]byte, error) { return all[:1], nil }); err != nil {
-				t.Fatal(err)
-			}
+			musttest.OK(t, o.Merge(t.Context(), topic, 100, func(all [][]byte) ([][]byte, error) { return all[:1], nil }))
 		}
 		if _, err := o.Relay(t.Context(), 100, func(_ context.Context, list []workdb.Announcement) error {
 			published += len(list)

@@ -80,13 +80,8 @@ func (o Outbox) cut(ctx context.Context, do func(pgx.Tx) error) error {
 
 // After returns up to limit relayed events behind seq up to last, in their order.
 func (o Outbox) After(ctx context.Context, seq, last int64, limit int) ([]Announcement, error) {
-	rows, err := o.Pool.Query(ctx, `select seq, event_id::text, topic, payload::text, trace from relayed_events
+	return pg.Collect(ctx, o.Pool, pgx.RowToStructByPos[Announcement], `select seq, event_id::text, topic, payload::text, trace from relayed_events
 		where seq > $1 and seq <= $2 order by seq limit $3`, seq, last, limit)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Announcement])
-	return list, pg.Translate(err)
 }
 
 // Remark records that the marks of the streams have the next number, and that all unsettled

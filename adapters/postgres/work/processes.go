@@ -45,11 +45,8 @@ func (s Processes) Leave(ctx context.Context, p Process) error {
 
 // Others returns the channels of each other running process of the same program.
 func (s Processes) Others(ctx context.Context, p Process) ([]delivery.ChannelSet, error) {
-	rows, err := s.Pool.Query(ctx, `select channels from processes
+	rows := pg.Rows(ctx, s.Pool, `select channels from processes
 		where program = $2 and id <> $1 and seen_at > clock_timestamp() - $3::interval`, p.ID, p.Program, ProcessGoneAfter)
-	if err != nil {
-		return nil, pg.Translate(err)
-	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (delivery.ChannelSet, error) {
 		var channels int16
 		err := row.Scan(&channels)

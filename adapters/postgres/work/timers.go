@@ -45,13 +45,10 @@ func (s Timers) Pending(ctx context.Context, after timer.Position, limit int) ([
 
 func (s Timers) pending(ctx context.Context, after timer.Position, limit int) ([]task.Task, timer.Position, error) {
 	kind := pendingTimers[after.Kind]
-	rows, err := s.Pool.Query(ctx, kind.sql, time.UnixMicro(after.At), after.ID, limit)
-	if err != nil {
-		return nil, after, pg.Translate(err)
-	}
+	rows := pg.Rows(ctx, s.Pool, kind.sql, time.UnixMicro(after.At), after.ID, limit)
 	var list []task.Task
 	var at, place time.Time
-	_, err = pgx.ForEachRow(rows, []any{&after.ID, &at, &place}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&after.ID, &at, &place}, func() error {
 		list, after.At = append(list, kind.task(after.ID, at)), place.UnixMicro()
 		return nil
 	})

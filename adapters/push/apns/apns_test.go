@@ -17,6 +17,7 @@ import (
 	"dropbell/adapters/sendertest"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
+	"dropbell/musttest"
 )
 
 var phone = user.Device{Platform: user.IOS, Token: strings.Repeat("a1", 32)}
@@ -24,9 +25,7 @@ var phone = user.Device{Platform: user.IOS, Token: strings.Repeat("a1", 32)}
 func apple(t testing.TB) *pushtest.APNs {
 	t.Helper()
 	a, err := pushtest.NewAPNs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(a.Close)
 	return a
 }
@@ -38,9 +37,7 @@ func config(a *pushtest.APNs) apns.Config {
 func newSender(t testing.TB, cfg apns.Config) *push.Sender {
 	t.Helper()
 	s, err := apns.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return push.New(push.Options{}, s)
 }
@@ -97,9 +94,7 @@ func TestWhatThePhoneGets(t *testing.T) {
 		URL, Tag string
 		Drop     int64
 	}
-	if err := json.Unmarshal(got.Body, &note); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, json.Unmarshal(got.Body, &note))
 	if note.APS.Alert.Title != m.Content.Title || note.APS.Alert.Body != m.Content.Text || note.URL != m.Subject.ClaimURL ||
 		note.Tag != m.IdempotencyKey() || note.Drop != 7 || note.APS.ThreadID != "drop-7" || note.APS.Level != "time-sensitive" {
 		t.Errorf("got %s", got.Body)

@@ -18,6 +18,7 @@ import (
 	"dropbell/adapters/sendertest"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
+	"dropbell/musttest"
 )
 
 var phone = user.Device{Platform: user.Android, Token: "fYx3:APA91b" + strings.Repeat("x", 130)}
@@ -25,9 +26,7 @@ var phone = user.Device{Platform: user.Android, Token: "fYx3:APA91b" + strings.R
 func google(t testing.TB) *pushtest.FCM {
 	t.Helper()
 	f, err := pushtest.NewFCM()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(f.Close)
 	return f
 }
@@ -37,9 +36,7 @@ func config(f *pushtest.FCM) fcm.Config { return fcm.Config{Account: f.Account, 
 func newSender(t testing.TB, cfg fcm.Config) *push.Sender {
 	t.Helper()
 	s, err := fcm.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return push.New(push.Options{}, s)
 }
@@ -91,9 +88,7 @@ func TestWhatThePhoneGets(t *testing.T) {
 			}
 		}
 	}
-	if err := json.Unmarshal(f.Pushes()[0].Body, &got); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, json.Unmarshal(f.Pushes()[0].Body, &got))
 	m, note := messages[0], got.Message
 	if note.Token != phone.Token || note.Notification.Title != m.Content.Title || note.Notification.Body != m.Content.Text ||
 		note.Data["url"] != m.Subject.ClaimURL || note.Data["tag"] != m.IdempotencyKey() || note.Data["drop"] != "7" ||

@@ -10,6 +10,7 @@ import (
 	"dropbell/adapters/push/webpush"
 	"dropbell/adapters/push/webpush/webpushtest"
 	"dropbell/domain/delivery"
+	"dropbell/musttest"
 )
 
 // TestNotices: the browser decrypts the notice. The push service keeps the notice until its end
@@ -17,9 +18,7 @@ import (
 func TestNotices(t *testing.T) {
 	s := start(t, nil)
 	sender, err := webpush.New(config(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer sender.Close()
 	b := webpushtest.NewBrowser(t, s.URL+"/201")
 	n := webpush.Notice{Title: "Dropbell", Text: "「Moon」已抢光", Tag: "sold_out:7", URL: "/templates/7", WorthlessAfter: time.Now().Add(time.Hour)}
@@ -30,9 +29,7 @@ func TestNotices(t *testing.T) {
 	sender.Notify(t.Context(), b.PushSubscription, n)
 	var got struct{ Title, Body, Tag, URL string }
 	first, again := s.pushes[0], s.pushes[1]
-	if err := json.Unmarshal(b.Read(t, first.body), &got); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, json.Unmarshal(b.Read(t, first.body), &got))
 	want := got
 	want.Title, want.Body, want.Tag, want.URL = n.Title, n.Text, n.Tag, n.URL
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -53,9 +50,7 @@ func TestNotices(t *testing.T) {
 		}
 	}
 	insecure, err := webpush.New(func(c webpush.Config) webpush.Config { c.AllowInsecure = false; return c }(config(t)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer insecure.Close()
 	if r, _ := insecure.Notify(t.Context(), b.PushSubscription, n); r.Status != delivery.Permanent || len(s.pushes) != 8 {
 		t.Errorf("%+v: %d pushes", r, len(s.pushes))

@@ -20,14 +20,13 @@ import (
 	"dropbell/adapters/sendertest"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
+	"dropbell/musttest"
 )
 
 func config(t testing.TB) webpush.Config {
 	t.Helper()
 	private, public, err := push.GenerateVAPIDKeys()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	return webpush.Config{
 		PublicKey: public, PrivateKey: private, Subject: "mailto:ops@shop.example", AllowInsecure: true,
 	}
@@ -36,9 +35,7 @@ func config(t testing.TB) webpush.Config {
 func newSender(t testing.TB, cfg webpush.Config) *pushing.Sender {
 	t.Helper()
 	s, err := webpush.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return pushing.New(pushing.Options{}, s)
 }
@@ -87,9 +84,7 @@ func TestPushIsReadable(t *testing.T) {
 
 	got := s.pushes[0]
 	var note map[string]string
-	if err := json.Unmarshal(b.Read(t, got.body), &note); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, json.Unmarshal(b.Read(t, got.body), &note))
 	m := messages[0]
 	if note["title"] != m.Content.Title || note["body"] != m.Content.Text ||
 		note["tag"] != m.IdempotencyKey() || note["url"] != m.Subject.ClaimURL {
@@ -209,9 +204,7 @@ func TestLongMessagesFit(t *testing.T) {
 			messages[0].Subject.ClaimURL = "https://shop.example/" + strings.Repeat("x", 1400)
 			want(t, sender.Send(t.Context(), messages), delivery.Delivered)
 			var note map[string]string
-			if err := json.Unmarshal(b.Read(t, s.pushes[len(s.pushes)-1].body), &note); err != nil {
-				t.Fatal(err)
-			}
+			musttest.OK(t, json.Unmarshal(b.Read(t, s.pushes[len(s.pushes)-1].body), &note))
 			if note["title"] == "" || note["body"] == "" || note["url"] == "" {
 				t.Errorf("too much was cut: %v", note)
 			}

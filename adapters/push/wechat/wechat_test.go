@@ -22,6 +22,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/message"
 	"dropbell/domain/user"
+	"dropbell/musttest"
 )
 
 const openID = "oABCD_efghIJKLmnop-QRSTuvwx1"
@@ -41,9 +42,7 @@ func config(w *pushtest.WeChat) wechat.Config {
 func newSender(t testing.TB, cfg wechat.Config) *push.Sender {
 	t.Helper()
 	service, err := wechat.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(func() { _ = service.Close() })
 	return push.New(push.Options{}, service)
 }
@@ -339,14 +338,10 @@ func TestTheImitationAnswersAsWeChat(t *testing.T) {
 	post := func(path, body string) string {
 		t.Helper()
 		answer, err := http.Post(w.URL+path, "application/json", strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		defer func() { _ = answer.Body.Close() }()
 		raw, err := io.ReadAll(answer.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		return string(raw)
 	}
 	var issued struct {

@@ -14,6 +14,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/delivery/feedback"
 	"dropbell/domain/user"
+	"dropbell/musttest"
 )
 
 const texts = `{"reminder":{"zh-CN":{"id":"SMS_154950909","params":["drop","in","url=link"]},"en":{"id":"SMS_2","params":["text"]}},"cancelled":{"*":{"id":"SMS_3","params":[]}}}`
@@ -28,18 +29,14 @@ func start(t testing.TB) *smstest.Aliyun {
 func templates(t testing.TB) sms.Templates {
 	t.Helper()
 	list, err := sms.ParseTemplates(texts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	return list
 }
 
 func sender(t testing.TB, p *smstest.Aliyun) *sms.Sender {
 	t.Helper()
 	s, err := aliyun.New(aliyun.Config{URL: p.URL, KeyID: smstest.KeyID, KeySecret: smstest.KeySecret, Signature: "阿里云", Templates: templates(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -60,9 +57,7 @@ func TestContract(t *testing.T) {
 // The example of Alibaba Cloud's page on version 3 of its signature.
 func TestSignature(t *testing.T) {
 	r, err := http.NewRequest(http.MethodPost, "https://ecs.cn-shanghai.aliyuncs.com/?ImageId=win2019_1809_x64_dtc_zh-cn_40G_alibase_20230811.vhd&RegionId=cn-shanghai", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	for name, value := range map[string]string{"x-acs-action": "RunInstances", "x-acs-version": "2014-05-26", "x-acs-date": "2023-10-26T10:22:32Z", "x-acs-signature-nonce": "3156853299f313e23d1673dc12e1703d"} {
 		r.Header.Set(name, value)
 	}
@@ -136,9 +131,7 @@ func TestCodes(t *testing.T) {
 func TestWrongKey(t *testing.T) {
 	p := start(t)
 	s, err := aliyun.New(aliyun.Config{URL: p.URL, KeyID: smstest.KeyID, KeySecret: "another-secret", Signature: "阿里云", Templates: templates(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	if r := s.Send(t.Context(), sendertest.Messages(delivery.SMS, 1))[0]; r.Status != delivery.Transient || !strings.Contains(r.Detail, "SignatureDoesNotMatch") {
 		t.Errorf("got %+v", r)
 	}
@@ -154,9 +147,7 @@ const key = "a-key-of-callbacks"
 func read(t testing.TB, s aliyun.Source, r *http.Request) (feedback.Call, error) {
 	t.Helper()
 	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	return s.Read(r.Header, r.URL, body)
 }
 

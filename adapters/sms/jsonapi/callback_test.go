@@ -13,20 +13,17 @@ import (
 	"dropbell/adapters/sms/jsonapi"
 	"dropbell/adapters/sms/smstest"
 	"dropbell/domain/delivery/feedback"
+	"dropbell/musttest"
 )
 
 // signed returns the headers of a callback.
 func signed(t *testing.T, key, body string) http.Header {
 	t.Helper()
 	signer, err := standardwebhooks.NewWebhookRaw([]byte(key))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	now := time.Now()
 	signature, err := signer.Sign("msg_1", now, []byte(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	h := http.Header{}
 	h.Set("webhook-id", "msg_1")
 	h.Set("webhook-timestamp", fmt.Sprint(now.Unix()))
@@ -65,9 +62,7 @@ func TestTheImitationReportsByTheJSONInterface(t *testing.T) {
 	ref := feedback.Ref{Batch: 7, User: 1}
 	q := (*smstest.JSON)(nil).Receipt("https://drops.example/callbacks/sms", smstest.Sent{To: "+8613800000001", Reference: refs.Text(ref)}, "failed", "no such number")
 	body, err := io.ReadAll(q.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	call, err := jsonapi.Source{Token: smstest.JSONToken, Refs: refs}.Read(q.Header, q.URL, body)
 	if err != nil || len(call.Reports) != 1 || call.Reports[0].Ref != ref || call.Reports[0].Status != feedback.Bounced || call.Reports[0].Address != "+8613800000001" {
 		t.Errorf("got %+v, %v", call, err)

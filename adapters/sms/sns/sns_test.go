@@ -11,6 +11,7 @@ import (
 	"dropbell/adapters/sms/sns"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
+	"dropbell/musttest"
 )
 
 func start(t testing.TB) *smstest.SNS {
@@ -27,9 +28,7 @@ func sender(t testing.TB, cfg sns.Config) *sms.Sender {
 		cfg.KeySecret = smstest.KeySecret
 	}
 	s, err := sns.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -50,9 +49,7 @@ func TestContract(t *testing.T) {
 // The example of Amazon's page on signature version 4 checks the imitation.
 func TestSignature(t *testing.T) {
 	r, err := http.NewRequest(http.MethodGet, "https://iam.amazonaws.com/?Action=ListUsers&Version=2010-05-08", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded; charset=utf-8")
 	r.Header.Set("X-Amz-Date", "20150830T123600Z")
 	r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20150830/us-east-1/iam/aws4_request, SignedHeaders=content-type;host;x-amz-date, Signature=5d672d79c15b13162d9279b0855cfba6789a8edb4c82c400e06b5924a6f2b5d7")
@@ -64,9 +61,7 @@ func TestSignature(t *testing.T) {
 func TestRequest(t *testing.T) {
 	p := start(t)
 	texts, err := sms.ParseTemplates(`{"*":{"*":{"id":"1107160000000000000","params":[]}}}`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	s := sender(t, sns.Config{URL: p.URL, From: "SHOP", Entity: "1101456324", Templates: texts})
 	m := sendertest.Messages(delivery.SMS, 1)
 	if r := s.Send(t.Context(), m)[0]; r.Status != delivery.Delivered {

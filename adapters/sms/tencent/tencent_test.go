@@ -19,6 +19,7 @@ import (
 	"dropbell/domain/delivery/feedback"
 	"dropbell/domain/fault"
 	"dropbell/domain/user"
+	"dropbell/musttest"
 )
 
 func start(t testing.TB) *smstest.Tencent {
@@ -31,18 +32,14 @@ func start(t testing.TB) *smstest.Tencent {
 func config(t testing.TB, p *smstest.Tencent) tencent.Config {
 	t.Helper()
 	list, err := sms.ParseTemplates(`{"reminder":{"zh-CN":{"id":"1110","params":["drop","in"]},"en":{"id":"1111","params":["drop"]}}}`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	return tencent.Config{URL: p.URL, KeyID: smstest.KeyID, KeySecret: smstest.KeySecret, App: smstest.TencentApp, Signature: "腾讯云", Templates: list}
 }
 
 func sender(t testing.TB, cfg tencent.Config) *tencent.Sender {
 	t.Helper()
 	s, err := tencent.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -65,9 +62,7 @@ func TestSignature(t *testing.T) {
 	const body = `{"Limit": 1, "Filters": [{"Values": ["\u672a\u547d\u540d"], "Name": "instance-name"}]}`
 	const secretID, secretKey = "AKIDz8krbsJ5yKBZQpn74WFkmLPx3EXAMPLE", "Gu5t9xGARNpq86cd98joQYCN3EXAMPLE"
 	r, err := http.NewRequest(http.MethodPost, "https://cvm.tencentcloudapi.com/", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	r.Header.Set("Content-Type", "application/json; charset=utf-8")
 	tencent.Sign(r, []byte(body), "cvm", secretID, secretKey, time.Unix(1551113065, 0))
 	const want = "TC3-HMAC-SHA256 Credential=" + secretID + "/2019-02-25/cvm/tc3_request, SignedHeaders=content-type;host, Signature=72e494ea809ad7a8c8f7a4507b9bddcbaa8e581f516e8da2f66e2c5a96525168"
@@ -191,9 +186,7 @@ const (
 func read(t testing.TB, s tencent.Source, r *http.Request) (feedback.Call, error) {
 	t.Helper()
 	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	return s.Read(r.Header, r.URL, body)
 }
 

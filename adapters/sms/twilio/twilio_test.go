@@ -15,6 +15,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/delivery/feedback"
 	"dropbell/domain/user"
+	"dropbell/musttest"
 )
 
 const callback = "https://drops.example.com/callbacks/twilio"
@@ -29,9 +30,7 @@ func start(t testing.TB) *smstest.Twilio {
 func sender(t testing.TB, p *smstest.Twilio) *sms.Sender {
 	t.Helper()
 	s, err := twilio.New(twilio.Config{URL: p.URL, Account: smstest.TwilioAccount, AuthToken: smstest.TwilioToken, From: "MG9752274e9e519418a7406176694466fa", Callback: callback})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -92,9 +91,7 @@ func TestAReceiptNamesItsMessage(t *testing.T) {
 	for called, signed := range map[string]string{sent.Callback: strings.Replace(sent.Callback, ".com/", ".com:443/", 1),
 		strings.Replace(sent.Callback, ".com/", ".com:8443/", 1): sent.Callback} {
 		u, err := url.Parse(called)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		signed, _, _ = strings.Cut(signed, "#")
 		header := http.Header{"X-Twilio-Signature": {twilio.Signature(smstest.TwilioToken, signed, form)}}
 		if call, err := source.Read(header, u, []byte(form.Encode())); err != nil || len(call.Reports) != 1 {
@@ -211,9 +208,7 @@ func TestTheServiceIsIll(t *testing.T) {
 func TestWrongCredentials(t *testing.T) {
 	p := start(t)
 	s, err := twilio.New(twilio.Config{URL: p.URL, Account: smstest.TwilioAccount, AuthToken: "another-secret", From: "+15005550006"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	if r := s.Send(t.Context(), sendertest.Messages(delivery.SMS, 1))[0]; r.Status != delivery.Transient || !r.Unsent || strings.Contains(r.Detail, "another-secret") {
 		t.Errorf("got %+v", r)
 	}

@@ -113,7 +113,7 @@ func state(s coupon.State) string {
 	return "ACTIVE"
 }
 
-// Tell changes the state of the saved pass; see [wallet.Teller]. If nobody followed the pass's
+// Tell changes the state of the saved pass; see [wallet.Teller]. If no wallet followed the pass's
 // link, Google does not know the pass, and there is nothing to tell.
 func (i *Issuer) Tell(ctx context.Context, couponID int64, s coupon.State) wallet.Answer {
 	return sender.WithToken(

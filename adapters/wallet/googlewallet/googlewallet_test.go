@@ -10,6 +10,7 @@ import (
 	"dropbell/adapters/wallet/wallettest"
 	"dropbell/domain/coupon"
 	"dropbell/domain/coupon/wallet"
+	"dropbell/musttest"
 )
 
 const issuer = "3388000000012345678"
@@ -17,14 +18,10 @@ const issuer = "3388000000012345678"
 func start(t *testing.T) (*wallettest.Google, *googlewallet.Issuer) {
 	t.Helper()
 	google, err := wallettest.NewGoogle(issuer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(google.Close)
 	i, err := googlewallet.New(googlewallet.Config{Account: google.Account, Issuer: issuer, URL: google.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(func() { _ = i.Close() })
 	return google, i
 }
@@ -38,13 +35,9 @@ func pass() wallet.Pass {
 func TestLink(t *testing.T) {
 	google, i := start(t)
 	link, err := i.Link(pass())
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	class, object, err := google.Save(link)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	if class["title"] != "减 ¥20 · 满 100 减 20" || class["issuerName"] != "茶馆" || class["hexBackgroundColor"] != "#c2410c" || class["titleImage"] == nil {
 		t.Errorf("class %v", class)
 	}
@@ -77,9 +70,7 @@ func TestTell(t *testing.T) {
 		t.Fatalf("not saved: %+v", a)
 	}
 	link, err := i.Link(pass())
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	if _, _, err := google.Save(link); err != nil {
 		t.Fatal(err)
 	}

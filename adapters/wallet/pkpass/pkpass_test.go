@@ -22,14 +22,13 @@ import (
 	"dropbell/adapters/wallet/wallettest"
 	"dropbell/domain/coupon"
 	"dropbell/domain/coupon/wallet"
+	"dropbell/musttest"
 )
 
 func identity(t *testing.T) wallettest.Identity {
 	t.Helper()
 	id, err := wallettest.NewIdentity("pass.com.example.coupons", "ABCDE12345")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	return id
 }
 
@@ -40,9 +39,7 @@ func newIssuer(t *testing.T, id wallettest.Identity, change func(*pkpass.Config)
 		change(&cfg)
 	}
 	issuer, err := pkpass.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(func() { _ = issuer.Close() })
 	return issuer
 }
@@ -56,15 +53,11 @@ func pass(state coupon.State) wallet.Pass {
 func unpack(t *testing.T, raw []byte) map[string][]byte {
 	t.Helper()
 	archive, err := zip.NewReader(bytes.NewReader(raw), int64(len(raw)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	files := map[string][]byte{}
 	for _, f := range archive.File {
 		r, err := f.Open()
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		if files[f.Name], err = io.ReadAll(r); err != nil {
 			t.Fatal(err)
 		}
@@ -81,18 +74,12 @@ func TestBundle(t *testing.T) {
 	used := pass(coupon.Used)
 	used.Picture, used.Strip = "https://drop.example/pictures/10/c.png", map[string][]byte{"strip.png": []byte("small"), "strip@2x.png": []byte("large")}
 	described, err := issuer.Describe(used, "token-of-the-pass")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	raw, err := issuer.Bundle(used, described)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	files := unpack(t, raw)
 	var manifest map[string]string
-	if err := json.Unmarshal(files["manifest.json"], &manifest); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, json.Unmarshal(files["manifest.json"], &manifest))
 	if len(manifest) != len(files)-2 {
 		t.Errorf("the manifest has %d files, the bundle %d", len(manifest), len(files))
 	}
@@ -141,9 +128,7 @@ func TestDescribe(t *testing.T) {
 	issuer := newIssuer(t, identity(t), nil)
 	for state, word := range map[coupon.State]string{coupon.Unused: "可使用", coupon.Locked: "订单支付中", coupon.Used: "已使用", coupon.Expired: "已过期", coupon.Revoked: "已失效"} {
 		raw, err := issuer.Describe(pass(state), "token-of-the-pass")
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		text := string(raw)
 		for _, want := range []string{word, `"serialNumber":"7"`, `"passTypeIdentifier":"pass.com.example.coupons"`, `"teamIdentifier":"ABCDE12345"`,
 			`"webServiceURL":"https://drops.example/wallet"`, `"authenticationToken":"token-of-the-pass"`, `"expirationDate":"2027-01-02T20:00:00+08:00"`,

@@ -7,6 +7,7 @@ import (
 
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/template"
+	"dropbell/musttest"
 )
 
 // TestGatesAreSharedOut: every gate has one keeper, all have about as many, and a
@@ -80,9 +81,7 @@ func TestGatesRest(t *testing.T) {
 		t.Helper()
 		clear(l.looks)
 		for range seconds {
-			if err := k.Sweep(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			musttest.OK(t, k.Sweep(t.Context()))
 			l.now = l.now.Add(time.Second)
 		}
 		return l.looks
@@ -108,9 +107,7 @@ func TestGatesRest(t *testing.T) {
 	clear(l.looks)
 	for range 10 {
 		l.stock[open]--
-		if err := k.Sweep(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, k.Sweep(t.Context()))
 		l.now = l.now.Add(time.Second)
 	}
 	if l.looks[open] < 5 {

@@ -95,7 +95,7 @@ const (
 	turn = 20 * time.Second
 	// firstPause follows the first failure; it doubles up to longestPause.
 	firstPause, longestPause = 5 * time.Second, 10 * time.Minute
-	// GiveUpAfter is the age of a change after which nobody is notified any more.
+	// GiveUpAfter is the age of a change after which no wallet is notified any more.
 	// The owner opens the pass anyway, and the coupon's own state decides whether
 	// it can be used.
 	GiveUpAfter = 24 * time.Hour

@@ -12,6 +12,7 @@ import (
 
 	"dropbell/domain/event"
 	"dropbell/domain/event/hook"
+	"dropbell/musttest"
 )
 
 var at = time.Date(2026, 11, 20, 11, 55, 0, 123456000, time.UTC)
@@ -111,13 +112,9 @@ func TestPayloadsKeepTheirMeaning(t *testing.T) {
 			continue
 		}
 		payload, err := e.Payload()
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		var got bytes.Buffer
-		if err := json.Indent(&got, payload, "", "  "); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, json.Indent(&got, payload, "", "  "))
 		file := filepath.Join("testdata", string(name)+".json")
 		want, err := os.ReadFile(file)
 		if err != nil {

@@ -47,7 +47,7 @@ func Scenario(f scenario.Flags) scenario.Run {
 	})
 	return func(ctx context.Context) error {
 		if *serving != "" {
-			return serve(*serving == inserts)
+			return answer(*serving == inserts)
 		}
 		return measure(ctx)
 	}

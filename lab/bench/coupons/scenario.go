@@ -44,7 +44,7 @@ func Scenario(f scenario.Flags) scenario.Run {
 	})
 	return func(ctx context.Context) error {
 		if *serving {
-			return serve()
+			return answer()
 		}
 		return measure(ctx)
 	}

@@ -22,6 +22,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/lab/bench/load"
 	"dropbell/lab/bench/scenario"
+	"dropbell/lab/bench/serve"
 	"dropbell/lab/bench/stack"
 )
 
@@ -77,13 +78,13 @@ func bench(ctx context.Context, s *stack.Stack, users, conns, seconds, runs int,
 	rates := map[string][]float64{}
 	for range runs {
 		for _, kind := range []string{"bare", "page"} {
-			r, err := measure(ctx, s, kind, plan)
+			r, err := serve.Measure(ctx, s, "flood", kind, plan)
 			if err != nil {
 				return fmt.Errorf("%s: %w", kind, err)
 			}
 			rates[kind] = append(rates[kind], r.PerSecond)
 			fmt.Printf("%-34s %10.0f %9s %9s %10.1f %10.1f\n", titles[kind], r.PerSecond, r.P50.Round(10*time.Microsecond), r.P99.Round(10*time.Microsecond),
-				each(r.server, r.All), each(r.postgres, r.All))
+				r.Each(r.Server), r.Each(r.Postgres))
 		}
 	}
 	var ratios []float64
@@ -98,36 +99,6 @@ var titles = map[string]string{"bare": "bare handler that reads the rows", "page
 
 // reader is the i-th user with a token.
 func reader(i, users int) int { return 1 + i*(users/readers) }
-
-// each returns the processor time per request, in microseconds.
-func each(spent time.Duration, n int64) float64 {
-	return float64(spent.Nanoseconds()) / 1000 / float64(max(1, n))
-}
-
-// A result has the measurements of one server, and the processor time of all its requests.
-type result struct {
-	load.Result
-	server, postgres time.Duration
-}
-
-func measure(ctx context.Context, s *stack.Stack, kind string, p load.Plan) (result, error) {
-	server, err := scenario.Serve(ctx, []string{"DATABASE_URL=" + s.PostgresURL, "LOG_LEVEL=warn"}, "flood", "-serve", kind)
-	if err != nil {
-		return result{}, err
-	}
-	defer server.Stop()
-	p.Addr = server.Ready
-	before, err1 := server.CPU()
-	beforePG, err2 := s.PostgresCPU(ctx)
-	run, err := load.Run(p)
-	after, err3 := server.CPU()
-	afterPG, err4 := s.PostgresCPU(ctx)
-	err = errors.Join(err, err1, err2, err3, err4)
-	if err == nil && run.Failures > 0 {
-		err = fmt.Errorf("%d of %d pages failed, e.g. %s", run.Failures, run.Requests, run.Example)
-	}
-	return result{run, after - before, afterPG - beforePG}, err
-}
 
 // fill stores the users, the drop, the earlier drops and the campaigns with their batches.
 func fill(ctx context.Context, s *stack.Stack, users int) error {

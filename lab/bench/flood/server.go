@@ -3,23 +3,16 @@ package flood
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
-	"os/signal"
-	"runtime/pprof"
 	"strconv"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-chi/chi/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/prometheus/client_golang/prometheus"
 
-	"dropbell/adapters/config"
 	"dropbell/adapters/lookup"
 	"dropbell/adapters/postgres"
 	accessdb "dropbell/adapters/postgres/access"
@@ -27,6 +20,7 @@ import (
 	messagesdb "dropbell/adapters/postgres/messages"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/inbox"
+	"dropbell/lab/bench/serve"
 	"dropbell/web/api"
 	apidelivery "dropbell/web/api/delivery"
 	"dropbell/web/api/pipeline"
@@ -35,46 +29,10 @@ import (
 
 // server serves one kind until it is interrupted; it prints its address.
 func server(kind string) error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	config.CollectRarely(ctx, os.Getenv, config.RoomForRequests) // as web does
-	log := slog.New(slog.NewJSONHandler(io.Discard, nil))
-	router := chi.NewRouter()
-	srv := &http.Server{Handler: router}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	handler, closeAll, err := bareInbox(ctx)
 	if kind == "page" {
-		closeAll()
-		handler, closeAll, err = webInbox(ctx, log)
-		router.Use(middleware.All(middleware.Options{Log: log, Metrics: middleware.NewMetrics(prometheus.NewRegistry())}, new(atomic.Bool))...)
-		srv = middleware.Server(router, log)
+		return serve.As(serve.Options{Kind: kind, Connects: true, Middleware: true}, webInbox)
 	}
-	if err != nil {
-		return err
-	}
-	defer closeAll()
-	router.Mount("/api/v1", handler)
-	if path := os.Getenv("CPU_PROFILE"); path != "" {
-		f, err := os.Create(path + "." + kind)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		if err := pprof.StartCPUProfile(f); err != nil {
-			return err
-		}
-		defer pprof.StopCPUProfile()
-	}
-	go func() { <-ctx.Done(); _ = srv.Close() }()
-	fmt.Println(listener.Addr())
-	if kind == "page" {
-		listener = middleware.Connections(listener)
-	}
-	_ = srv.Serve(listener)
-	return nil
+	return serve.As(serve.Options{Kind: kind}, bareInbox)
 }
 
 // bareSQL reads how far the user has read, and the user's reservations.
@@ -83,7 +41,7 @@ const bareSQL = `select coalesce((select read_through from inbox_reads where use
 
 // bareInbox is the floor: it reads the rows of the user and answers as many messages as the user
 // has on average, with a constant text. It does not verify the token.
-func bareInbox(ctx context.Context) (http.Handler, func(), error) {
+func bareInbox(ctx context.Context, _ *slog.Logger) (http.Handler, func(), error) {
 	cfg, err := pgxpool.ParseConfig(os.Getenv("DATABASE_URL"))
 	if err != nil {
 		return nil, nil, err
@@ -121,8 +79,7 @@ func webInbox(ctx context.Context, log *slog.Logger) (http.Handler, func(), erro
 	if err != nil {
 		return nil, nil, err
 	}
-	clock := func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
-	tokens, err := pipeline.NewTokens(ctx, pipeline.TokenOptions{Secret: secret, Now: clock, Log: log})
+	tokens, err := pipeline.NewTokens(ctx, pipeline.TokenOptions{Secret: secret, Now: serve.Clock, Log: log})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -134,7 +91,7 @@ func webInbox(ctx context.Context, log *slog.Logger) (http.Handler, func(), erro
 	box.Texts = texts
 	keys := workdb.NewIdempotency(db)
 	handler := api.New(api.Deps{
-		Deps: pipeline.Deps{Keys: accessdb.NewStaff(db), Tokens: tokens, Idempotency: keys, Now: clock, Log: log,
+		Deps: pipeline.Deps{Keys: accessdb.NewStaff(db), Tokens: tokens, Idempotency: keys, Now: serve.Clock, Log: log,
 			UserLimit: 1 << 20, Budget: middleware.NewBudget(1<<16, "users", nil)},
 		Delivery: apidelivery.Deps{Inbox: &inbox.Service{Store: box}, Hub: &apidelivery.Hub{}},
 	})

@@ -17,6 +17,7 @@ import (
 
 	"dropbell/lab/bench/load"
 	"dropbell/lab/bench/stack"
+	"dropbell/musttest"
 )
 
 const (
@@ -34,17 +35,13 @@ type site struct {
 func start(t *testing.T) *site {
 	t.Helper()
 	s, err := stack.StartNew(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(s.Close)
 	env := []string{"ADMIN_API_KEY=" + adminKey, "AUTH_JWT_SECRET=" + secret, "RATE_LIMIT_PER_MINUTE=0"}
 	at := &site{T: t, stack: s}
 	for _, name := range []string{"worker", "worker", "web", "web"} {
 		p, err := s.StartProgram(t.Context(), name, env...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		t.Cleanup(p.Stop)
 		if name == "web" {
 			at.webs = append(at.webs, p)
@@ -106,9 +103,7 @@ func (s *site) try(web int, method, path, token string, body any) (int, []byte, 
 func token(t *testing.T, user int) string {
 	t.Helper()
 	tok, err := load.Token(secret, user)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	return tok
 }
 

@@ -6,38 +6,23 @@ package qualify
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"log/slog"
-	"net"
 	"net/http"
-	"os"
-	"os/signal"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
-	"github.com/go-chi/chi/v5"
-	"github.com/prometheus/client_golang/prometheus"
-
-	"dropbell/adapters/config"
 	"dropbell/adapters/lookup"
 	"dropbell/adapters/postgres"
-	accessdb "dropbell/adapters/postgres/access"
 	couponsdb "dropbell/adapters/postgres/coupons"
 	dropsdb "dropbell/adapters/postgres/drops"
-	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/cart"
 	"dropbell/domain/user"
 	"dropbell/lab/bench/load"
 	"dropbell/lab/bench/scenario"
+	"dropbell/lab/bench/serve"
 	"dropbell/lab/bench/stack"
-	"dropbell/web/api"
-	apicoupons "dropbell/web/api/coupons"
-	"dropbell/web/api/pipeline"
-	"dropbell/web/middleware"
+	"dropbell/web/api/coupons"
 )
 
 const (
@@ -59,7 +44,7 @@ func Scenario(f scenario.Flags) scenario.Run {
 	})
 	return func(ctx context.Context) error {
 		if *serving != "" {
-			return serve(*serving == "remembers")
+			return answer(*serving == "remembers")
 		}
 		return measure(ctx)
 	}
@@ -166,46 +151,16 @@ func (a answering) Owned(context.Context, user.ID, []int64, int) ([]cart.Owned, 
 	return a, time.Now(), nil
 }
 
-// serve parses and answers the requests without reading coupons, behind the same middleware as the web
-// program. It prints its address and runs until it is interrupted.
-func serve(remembers bool) error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	config.CollectRarely(ctx, os.Getenv, config.RoomForRequests) // as web does
-	db, err := postgres.Open(ctx, os.Getenv("DATABASE_URL"), postgres.Options{MaxConns: 4, AppName: "bench", Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	templates, err := lookup.New(dropsdb.NewTemplates(db), time.Now)
-	if err != nil {
-		return err
-	}
-	var coupons answering
-	if remembers {
-		carts := couponsdb.NewCarts(db, postgres.Grouping{})
-		defer carts.Close()
-		if coupons, _, err = carts.Owned(ctx, 1, nil, drops); err != nil {
-			return err
+// answer serves the requests without reading coupons. Without remembers no user has any.
+func answer(remembers bool) error {
+	return serve.Coupons("qualify", func(ctx context.Context, db *postgres.DB) (d coupons.Deps, err error) {
+		templates, err := lookup.New(dropsdb.NewTemplates(db), time.Now)
+		var own answering
+		if err == nil && remembers {
+			carts := couponsdb.NewCarts(db, postgres.Grouping{})
+			defer carts.Close()
+			own, _, err = carts.Owned(ctx, 1, nil, drops)
 		}
-	}
-	router := chi.NewRouter()
-	log := slog.New(slog.NewJSONHandler(io.Discard, nil))
-	router.Use(middleware.All(middleware.Options{Log: log, Metrics: middleware.NewMetrics(prometheus.NewRegistry())}, new(atomic.Bool))...)
-	router.Mount("/api/v1", api.New(api.Deps{
-		Deps: pipeline.Deps{Keys: accessdb.NewStaff(db), Idempotency: workdb.NewIdempotency(db), Log: slog.New(slog.DiscardHandler),
-			Now: func() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }},
-		Coupons: apicoupons.Deps{Carts: &cart.Service{Store: coupons, Templates: templates}},
-	}))
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	srv := middleware.Server(router, log)
-	go func() { <-ctx.Done(); _ = srv.Close() }()
-	fmt.Println(listener.Addr())
-	if err := srv.Serve(middleware.Connections(listener)); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+		return coupons.Deps{Carts: &cart.Service{Store: own, Templates: templates}}, err
+	})
 }

@@ -14,7 +14,6 @@ package reserve
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -23,6 +22,7 @@ import (
 
 	"dropbell/lab/bench/load"
 	"dropbell/lab/bench/scenario"
+	"dropbell/lab/bench/serve"
 	"dropbell/lab/bench/stack"
 )
 
@@ -83,7 +83,7 @@ func bench(ctx context.Context, s *stack.Stack, conns, seconds, runs int, only s
 				return fmt.Errorf("%s: %w", kind, err)
 			}
 			rates[kind] = append(rates[kind], r.PerSecond)
-			fmt.Printf("%-44s %8.0f %9s %9s %9s %10.1f %10.1f\n", titles[kind], r.PerSecond, round(r.P50), round(r.P99), round(r.Max), each(r.server, r.All), each(r.postgres, r.All))
+			fmt.Printf("%-44s %8.0f %9s %9s %9s %10.1f %10.1f\n", titles[kind], r.PerSecond, round(r.P50), round(r.P99), round(r.Max), r.Each(r.Server), r.Each(r.Postgres))
 		}
 	}
 	for _, of := range [][2]string{{"parse", "bare"}, {"group", "bare"}, {"floor", "bare"}, {"group", "floor"}, {"group", "parse"}, {"group", "single"}, {"keyed", "group"},
@@ -99,40 +99,13 @@ func bench(ctx context.Context, s *stack.Stack, conns, seconds, runs int, only s
 	return nil
 }
 
-// each returns the processor time per request, in microseconds, for n requests.
-func each(spent time.Duration, n int64) float64 {
-	return float64(spent.Nanoseconds()) / 1000 / float64(max(1, n))
-}
-
 func round(d time.Duration) time.Duration { return d.Round(10 * time.Microsecond) }
 
-// A result has the measurements of one server, and the processor time that the server and
-// PostgreSQL took for all requests.
-type result struct {
-	load.Result
-	server, postgres time.Duration
-}
-
-func measure(ctx context.Context, s *stack.Stack, kind string, p load.Plan) (result, error) {
+func measure(ctx context.Context, s *stack.Stack, kind string, p load.Plan) (serve.Result, error) {
 	if _, err := s.SQL.Exec(ctx, `truncate reservations, outbox, idempotency_keys`); err != nil {
-		return result{}, err
+		return serve.Result{}, err
 	}
-	server, err := scenario.Serve(ctx, []string{"DATABASE_URL=" + s.PostgresURL, "LOG_LEVEL=warn"}, "reserve", "-serve", kind)
-	if err != nil {
-		return result{}, err
-	}
-	defer server.Stop()
-	p.Addr = server.Ready
-	before, err1 := server.CPU()
-	beforePG, err2 := s.PostgresCPU(ctx)
-	run, err := load.Run(p)
-	after, err3 := server.CPU()
-	afterPG, err4 := s.PostgresCPU(ctx)
-	err = errors.Join(err, err1, err2, err3, err4)
-	r := result{run, after - before, afterPG - beforePG}
-	if err == nil && r.Failures > 0 {
-		err = fmt.Errorf("%d of %d requests failed, e.g. %s", r.Failures, r.Requests, r.Example)
-	}
+	r, err := serve.Measure(ctx, s, "reserve", kind, p)
 	if err == nil && slices.Contains([]string{"group", "single", "keyed", "floor", "keyedfloor"}, kind) {
 		err = stored(ctx, s, r.Requests)
 	}

@@ -4,22 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
-	"os/signal"
-	"runtime/pprof"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-chi/chi/v5"
-	"github.com/prometheus/client_golang/prometheus"
 
-	"dropbell/adapters/config"
 	"dropbell/adapters/lookup"
 	"dropbell/adapters/postgres"
 	accessdb "dropbell/adapters/postgres/access"
@@ -27,6 +19,7 @@ import (
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
+	"dropbell/lab/bench/serve"
 	"dropbell/web/api"
 	"dropbell/web/api/drops"
 	"dropbell/web/api/pipeline"
@@ -44,46 +37,10 @@ func (acceptingStore) Reserve(_ context.Context, c reminder.Change) (reminder.De
 
 // server serves one kind until it is interrupted; it prints its address.
 func server(kind string) error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	config.CollectRarely(ctx, os.Getenv, config.RoomForRequests) // as web does
-	log := slog.New(slog.NewJSONHandler(io.Discard, nil))
-	router := chi.NewRouter()
-	srv := middleware.Server(router, log)
-	if kind == "bare" {
-		srv = &http.Server{Handler: router}
-	}
-	if !slices.Contains([]string{"bare", "floor", "keyedfloor", "limits"}, kind) {
-		router.Use(middleware.All(middleware.Options{Log: log, Metrics: middleware.NewMetrics(prometheus.NewRegistry())}, new(atomic.Bool))...)
-	}
-	handler, closeAll, err := handlerOf(ctx, kind)
-	if err != nil {
-		return err
-	}
-	defer closeAll()
-	router.Mount("/api/v1", handler)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	if path := os.Getenv("CPU_PROFILE"); path != "" {
-		f, err := os.Create(path + "." + kind)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		if err := pprof.StartCPUProfile(f); err != nil {
-			return err
-		}
-		defer pprof.StopCPUProfile()
-	}
-	go func() { <-ctx.Done(); _ = srv.Close() }()
-	fmt.Println(listener.Addr())
-	if kind != "bare" {
-		listener = middleware.Connections(listener)
-	}
-	_ = srv.Serve(listener)
-	return nil
+	unguarded := slices.Contains([]string{"bare", "floor", "keyedfloor", "limits"}, kind)
+	return serve.As(serve.Options{Kind: kind, Connects: kind != "bare", Middleware: !unguarded}, func(ctx context.Context, _ *slog.Logger) (http.Handler, func(), error) {
+		return handlerOf(ctx, kind)
+	})
 }
 
 // bare parses and answers the same JSON with nothing around it.
@@ -125,10 +82,8 @@ func handlerOf(ctx context.Context, kind string) (http.Handler, func(), error) {
 	return reserving(ctx, kind)
 }
 
-func clock() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
-
 func newVerifier(ctx context.Context) (*pipeline.Tokens, error) {
-	return pipeline.NewTokens(ctx, pipeline.TokenOptions{Secret: secret, Now: clock, Log: slog.New(slog.DiscardHandler)})
+	return pipeline.NewTokens(ctx, pipeline.TokenOptions{Secret: secret, Now: serve.Clock, Log: slog.New(slog.DiscardHandler)})
 }
 
 // step returns the middleware in front of the bare handler: open, with a token, or with a token
@@ -138,7 +93,7 @@ func step(ctx context.Context, kind string) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := pipeline.Deps{Tokens: tokens, Now: clock, Log: slog.New(slog.DiscardHandler)}
+	d := pipeline.Deps{Tokens: tokens, Now: serve.Clock, Log: slog.New(slog.DiscardHandler)}
 	access := pipeline.ForUsers
 	switch kind {
 	case "open":
@@ -178,7 +133,7 @@ func reserving(ctx context.Context, kind string) (http.Handler, func(), error) {
 	if kind == "parse" {
 		store = acceptingStore{}
 	}
-	cache, err := lookup.New(dropsdb.NewTemplates(db), clock)
+	cache, err := lookup.New(dropsdb.NewTemplates(db), serve.Clock)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -189,9 +144,9 @@ func reserving(ctx context.Context, kind string) (http.Handler, func(), error) {
 	channels := delivery.ChannelSetOf(delivery.AllChannels()...)
 	keys := workdb.NewIdempotency(db)
 	handler := api.New(api.Deps{
-		Deps: pipeline.Deps{Keys: accessdb.NewStaff(db), Tokens: tokens, Idempotency: keys, Now: clock, Log: discard,
+		Deps: pipeline.Deps{Keys: accessdb.NewStaff(db), Tokens: tokens, Idempotency: keys, Now: serve.Clock, Log: discard,
 			UserLimit: userLimit, Budget: middleware.NewBudget(inFlight, "users", nil)},
-		Drops: drops.Deps{Reminders: &reminder.Service{Store: store, Templates: cache, Channels: channels, Now: clock}, Channels: channels},
+		Drops: drops.Deps{Reminders: &reminder.Service{Store: store, Templates: cache, Channels: channels, Now: serve.Clock}, Channels: channels},
 	})
 	return handler, func() { reservations.Close(); keys.Close(); db.Close() }, nil
 }

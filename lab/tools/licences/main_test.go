@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"dropbell/musttest"
 )
 
 // TestEveryModuleIsCovered: the text names each module that the Go command reports as linked in,
@@ -18,18 +20,14 @@ import (
 func TestEveryModuleIsCovered(t *testing.T) {
 	t.Chdir("../../..")
 	var text bytes.Buffer
-	if err := write(&text); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, write(&text))
 	modules := 0
 	for _, platform := range platforms {
 		system, machine, _ := strings.Cut(platform, "/")
 		cmd := exec.CommandContext(t.Context(), "go", append([]string{"list", "-deps", "-f", "{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}}{{end}}{{end}}"}, programs...)...)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+system, "GOARCH="+machine)
 		out, err := cmd.Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		for line := range strings.Lines(string(out)) {
 			if line = strings.TrimSpace(line); line == "" || strings.HasPrefix(line, "dropbell") {
 				continue
@@ -72,9 +70,7 @@ func TestReleasesContainTheLicences(t *testing.T) {
 	t.Chdir("../../..")
 	read := func(name string) string {
 		raw, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		return string(raw)
 	}
 	var release struct {
@@ -88,9 +84,7 @@ func TestReleasesContainTheLicences(t *testing.T) {
 			Extra []string `yaml:"extra_files"`
 		} `yaml:"dockers_v2"`
 	}
-	if err := yaml.Unmarshal([]byte(read(".goreleaser.yaml")), &release); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, yaml.Unmarshal([]byte(read(".goreleaser.yaml")), &release))
 	const file = ".local/THIRD_PARTY.txt"
 	said, _ := json.Marshal(release)
 	if len(release.Before.Hooks) == 0 || release.Before.Hooks[0] != "go -C lab run ./tools/licences "+file || len(release.Archives) == 0 || len(release.Images) == 0 ||

@@ -15,7 +15,7 @@ func ReviewURL(id int64) string { return fmt.Sprintf("/reviews/%d", id) }
 // DropReviewsURL returns the address of the groups of one drop.
 func DropReviewsURL(templateID int64) string { return fmt.Sprintf("/reviews?template=%d", templateID) }
 
-// ReviewFilters are the choices of groups besides those that wait for somebody.
+// ReviewFilters are the choices of groups besides the undecided groups.
 func ReviewFilters() []string { return []string{"all"} }
 
 // ReviewCrumbs lead from a step back to its group.

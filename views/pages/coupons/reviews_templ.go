@@ -16,10 +16,10 @@ import (
 	"slices"
 )
 
-// Reviews are groups of claims: those that wait for somebody, all, or those of one drop.
+// Reviews are groups of claims: the undecided groups, all groups, or the groups of one drop.
 type Reviews struct {
 	List []review.Review
-	// Shown is "all", or empty for groups that wait for somebody.
+	// Shown is "all", or empty for undecided groups.
 	Shown string
 	// TemplateID is the drop whose groups are shown, 0 of all drops. Run is its review, nil if there
 	// was none.

@@ -13,6 +13,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
+	"dropbell/musttest"
 	"dropbell/views/i18n"
 	"dropbell/views/pages/parts"
 	"dropbell/views/static"
@@ -26,13 +27,9 @@ var elsewhere = map[string]bool{"name": true, "shop_number": true, "stock": true
 // staff can set.
 func TestEveryFieldIsShown(t *testing.T) {
 	languages, err := i18n.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	assets, err := static.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	at := time.Date(2027, 1, 1, 12, 0, 0, 0, time.UTC)
 	until, later := at.Add(48*time.Hour), at.Add(72*time.Hour)
 	bases := []template.Spec{
@@ -59,9 +56,7 @@ func TestEveryFieldIsShown(t *testing.T) {
 		ctx := ui.With(context.Background(), &ui.Frame{Locale: language, Languages: languages.All(), Assets: assets, Now: at, Zone: time.UTC})
 		draw := func(c templ.Component) string {
 			var b strings.Builder
-			if err := c.Render(ctx, &b); err != nil {
-				t.Fatal(err)
-			}
+			musttest.OK(t, c.Render(ctx, &b))
 			return b.String()
 		}
 		facts := func(s template.Spec) string {

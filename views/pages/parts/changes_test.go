@@ -19,6 +19,7 @@ import (
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
+	"dropbell/musttest"
 	"dropbell/views/i18n"
 	"dropbell/views/ui"
 )
@@ -26,9 +27,7 @@ import (
 func inEveryLanguage(t *testing.T, check func(tag string, ctx context.Context)) {
 	t.Helper()
 	languages, err := i18n.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	for _, l := range languages.All() {
 		check(l.Tag, ui.With(t.Context(), &ui.Frame{Locale: l, Zone: time.UTC}))
 	}
@@ -146,9 +145,7 @@ func TestAuditedValuesAreForPeople(t *testing.T) {
 	spec := template.Spec{Name: "Moon", Kind: template.ThresholdOff, AmountOff: 1000, Threshold: 5000, Currency: "CNY", Target: template.WholeShop, Stock: 12000,
 		OpensAt: opens, ValidHours: 48, Obtain: template.ByClaim, ClaimMode: template.Durable, NotifyDays: template.NoticeDaysOf(3, 1), NotifyOver: delivery.ChannelSetOf(delivery.App)}
 	after, err := json.Marshal(spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	shanghai := time.FixedZone("CST", 8*60*60)
 	inEveryLanguage(t, func(tag string, ctx context.Context) {
 		if tag != "en" {

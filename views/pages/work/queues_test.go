@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"dropbell/musttest"
 	"dropbell/views/i18n"
 )
 
@@ -17,20 +18,14 @@ import (
 // the worker in words, in every language. It reads the constants of domain/task.
 func TestQueuesAndTasksHaveNames(t *testing.T) {
 	files, err := filepath.Glob("../../../domain/task/*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	catalogue, err := i18n.Load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	version := regexp.MustCompile(`\.v\d$`)
 	found := 0
 	for _, file := range files {
 		f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		ast.Inspect(f, func(n ast.Node) bool {
 			spec, ok := n.(*ast.ValueSpec)
 			if !ok || len(spec.Values) != 1 {

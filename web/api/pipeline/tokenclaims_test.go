@@ -12,6 +12,8 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jwa"
 	"github.com/lestrrat-go/jwx/v3/jws"
 	"github.com/lestrrat-go/jwx/v3/jwt"
+
+	"dropbell/musttest"
 )
 
 const claimsSecret = "a secret that only this test knows"
@@ -22,9 +24,7 @@ func claimsVerifier(tb testing.TB, o TokenOptions) *Tokens {
 	tb.Helper()
 	o.Secret, o.Now, o.Log = claimsSecret, func() time.Time { return claimsNow }, slog.New(slog.DiscardHandler)
 	t, err := NewTokens(context.Background(), o)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	musttest.OK(tb, err)
 	return t
 }
 
@@ -96,9 +96,7 @@ func BenchmarkUnknownToken(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			signed, err := jws.Sign([]byte(claims), jws.WithKey(jwa.HS256(), []byte(claimsSecret)))
-			if err != nil {
-				b.Fatal(err)
-			}
+			musttest.OK(b, err)
 			tokens, token := claimsVerifier(b, TokenOptions{}), string(signed)
 			b.ReportAllocs()
 			for b.Loop() {

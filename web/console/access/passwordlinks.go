@@ -21,16 +21,12 @@ func (h *handlers) passwordLinkRoutes() []shell.Route {
 	return []shell.Route{
 		shell.Open(shell.Get(passwordPath, "", h.passwordForm)),
 		shell.Open(shell.Post(passwordPath, "", h.setPassword)),
-		shell.Sure(shell.Everywhere(shell.Post("/staff/{id}/password-link", staff.ManageStaff, h.newPasswordLink))),
+		shell.Sure(shell.Everywhere(shell.Post("/staff/{id}/password-link", staff.ManageStaff, shell.With(shell.PathID, h.newPasswordLink)))),
 	}
 }
 
 // newPasswordLink makes a link for a member; the member's earlier link becomes invalid.
-func (h *handlers) newPasswordLink(w http.ResponseWriter, r *http.Request) error {
-	id, err := shell.PathID(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) newPasswordLink(w http.ResponseWriter, r *http.Request, id int64) error {
 	m, token, err := h.Staff.NewPasswordLink(r.Context(), shell.Actor(r), id)
 	if err != nil {
 		return err

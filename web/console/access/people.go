@@ -65,11 +65,7 @@ func (h *handlers) createMember(w http.ResponseWriter, r *http.Request) error {
 	return h.Show(w, r, f.status(), f.Page())
 }
 
-func (h *handlers) editMember(w http.ResponseWriter, r *http.Request) error {
-	id, err := shell.PathID(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) editMember(w http.ResponseWriter, r *http.Request, id int64) error {
 	m, err := h.Staff.Member(r.Context(), shell.Actor(r), id)
 	if err != nil {
 		return err
@@ -86,11 +82,7 @@ func (h *handlers) editMember(w http.ResponseWriter, r *http.Request) error {
 	return h.Show(w, r, http.StatusOK, f.Page())
 }
 
-func (h *handlers) saveMember(w http.ResponseWriter, r *http.Request) error {
-	id, err := shell.PathID(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) saveMember(w http.ResponseWriter, r *http.Request, id int64) error {
 	old, err := h.Staff.Member(r.Context(), shell.Actor(r), id)
 	if err != nil {
 		return err
@@ -119,11 +111,7 @@ func (h *handlers) saveMember(w http.ResponseWriter, r *http.Request) error {
 }
 
 // signMemberOut ends every sign-in of a member.
-func (h *handlers) signMemberOut(w http.ResponseWriter, r *http.Request) error {
-	id, err := shell.PathID(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) signMemberOut(w http.ResponseWriter, r *http.Request, id int64) error {
 	ended, err := h.Staff.SignOutEverywhere(r.Context(), shell.Actor(r), id)
 	if err != nil {
 		return err
@@ -253,11 +241,7 @@ func (h *handlers) createKey(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (h *handlers) confirmRevokeKey(w http.ResponseWriter, r *http.Request) error {
-	id, err := shell.PathID(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) confirmRevokeKey(w http.ResponseWriter, r *http.Request, id int64) error {
 	list, err := h.Staff.Keys(r.Context(), shell.Actor(r))
 	if err != nil {
 		return err
@@ -272,11 +256,7 @@ func (h *handlers) confirmRevokeKey(w http.ResponseWriter, r *http.Request) erro
 	return staff.ErrKeyNotFound
 }
 
-func (h *handlers) revokeKey(w http.ResponseWriter, r *http.Request) error {
-	id, err := shell.PathID(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) revokeKey(w http.ResponseWriter, r *http.Request, id int64) error {
 	if err := h.Staff.RevokeKey(r.Context(), shell.Actor(r), id, shell.Reason(r)); err != nil {
 		return err
 	}

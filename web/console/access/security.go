@@ -37,8 +37,8 @@ func (h *handlers) securityRoutes() []shell.Route {
 		shell.Post(shell.SecurityPath+"/{id}/rename", staff.View, h.renameFactor),
 		shell.Sure(shell.Get(shell.SecurityPath+"/{id}/remove", staff.View, h.confirmRemoveFactor)),
 		shell.Sure(shell.Post(shell.SecurityPath+"/{id}/remove", staff.View, h.removeFactor)),
-		shell.Sure(shell.Everywhere(shell.Get("/staff/{id}/reset-second-factors", staff.ManageStaff, h.confirmResetFactors))),
-		shell.Sure(shell.Everywhere(shell.Post("/staff/{id}/reset-second-factors", staff.ManageStaff, h.resetFactors))),
+		shell.Sure(shell.Everywhere(shell.Get("/staff/{id}/reset-second-factors", staff.ManageStaff, shell.With(shell.PathID, h.confirmResetFactors)))),
+		shell.Sure(shell.Everywhere(shell.Post("/staff/{id}/reset-second-factors", staff.ManageStaff, shell.With(shell.PathID, h.resetFactors)))),
 		shell.Sure(shell.Everywhere(shell.Post("/staff/second-factors", staff.ManageStaff, h.savePolicy))),
 	}
 }
@@ -230,11 +230,7 @@ func (h *handlers) removeFactor(w http.ResponseWriter, r *http.Request) error {
 	return h.Done(w, r, shell.SecurityPath, ui.Good, shell.Say(r, "security.removed"))
 }
 
-func (h *handlers) confirmResetFactors(w http.ResponseWriter, r *http.Request) error {
-	id, err := shell.PathID(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) confirmResetFactors(w http.ResponseWriter, r *http.Request, id int64) error {
 	m, err := h.Staff.Member(r.Context(), shell.Actor(r), id)
 	if err != nil {
 		return err
@@ -246,11 +242,7 @@ func (h *handlers) confirmResetFactors(w http.ResponseWriter, r *http.Request) e
 			Action: page + "/reset-second-factors", Cancel: page, Submit: shell.Say(r, "security.reset"), Kind: "danger"}})
 }
 
-func (h *handlers) resetFactors(w http.ResponseWriter, r *http.Request) error {
-	id, err := shell.PathID(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) resetFactors(w http.ResponseWriter, r *http.Request, id int64) error {
 	n, err := h.Staff.ResetFactors(r.Context(), shell.Actor(r), id)
 	if err != nil {
 		return err

@@ -98,11 +98,7 @@ func (h *handlers) saveView(w http.ResponseWriter, r *http.Request) error {
 
 // openView redirects to the list with the view's filters. Filters that the list no longer has are
 // left out, and the page says so.
-func (h *handlers) openView(w http.ResponseWriter, r *http.Request) error {
-	id, err := shell.PathID(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) openView(w http.ResponseWriter, r *http.Request, id int64) error {
 	v, err := h.Views.Open(r.Context(), shell.Frame(r).Member, id)
 	if err != nil {
 		return err
@@ -119,11 +115,7 @@ func (h *handlers) openView(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-func (h *handlers) renameView(w http.ResponseWriter, r *http.Request) error {
-	id, err := shell.PathID(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) renameView(w http.ResponseWriter, r *http.Request, id int64) error {
 	v, err := h.Views.Rename(r.Context(), shell.Frame(r).Member, id, r.PostFormValue("name"))
 	if fields := shell.FieldsOf(err); fields != nil || errors.Is(err, staff.ErrViewTaken) {
 		if fields == nil {
@@ -137,11 +129,7 @@ func (h *handlers) renameView(w http.ResponseWriter, r *http.Request) error {
 	return h.Done(w, r, viewsOf(v.List), ui.Good, shell.Say(r, "views.renamed"))
 }
 
-func (h *handlers) deleteView(w http.ResponseWriter, r *http.Request) error {
-	id, err := shell.PathID(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) deleteView(w http.ResponseWriter, r *http.Request, id int64) error {
 	v, err := h.Views.Delete(r.Context(), shell.Frame(r).Member, id)
 	if err != nil {
 		return err

@@ -102,11 +102,7 @@ func (h *handlers) createSegment(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-func (h *handlers) editSegment(w http.ResponseWriter, r *http.Request) error {
-	g, err := h.loadSegment(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) editSegment(w http.ResponseWriter, r *http.Request, g segment.Segment) error {
 	p := audiencepages.SegmentForm{Segment: g, Name: g.Name, Rule: g.Rule}
 	if p.Rule.Match == "" { // made through the API: the form begins with a group
 		p.Rule = segment.Rule{Match: segment.All, Rules: []segment.Rule{g.Rule}}
@@ -128,11 +124,7 @@ func (h *handlers) offerValues(r *http.Request, p *audiencepages.SegmentForm) {
 	p.Attributes, p.Zones, p.Names = names, shell.Zones(""), h.DropNames(r, p.Rule.Templates())
 }
 
-func (h *handlers) saveSegment(w http.ResponseWriter, r *http.Request) error {
-	g, err := h.loadSegment(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) saveSegment(w http.ResponseWriter, r *http.Request, g segment.Segment) error {
 	version, _ := strconv.ParseInt(r.PostFormValue("version"), 10, 64)
 	return h.keepSegment(w, r, g, func(spec segment.Spec) (segment.Segment, error) {
 		return h.Segments.Save(r.Context(), shell.Actor(r), g.ID, version, spec)
@@ -181,11 +173,7 @@ func (h *handlers) keepSegment(w http.ResponseWriter, r *http.Request, g segment
 	return h.Done(w, r, fmt.Sprintf("/segments/%d", saved.ID), ui.Good, shell.Say(r, "segments.saved"))
 }
 
-func (h *handlers) countSegment(w http.ResponseWriter, r *http.Request) error {
-	id, err := shell.PathID(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) countSegment(w http.ResponseWriter, r *http.Request, id int64) error {
 	j, err := h.Segments.Count(r.Context(), shell.Actor(r), id, "")
 	if err != nil {
 		return err
@@ -193,11 +181,7 @@ func (h *handlers) countSegment(w http.ResponseWriter, r *http.Request) error {
 	return h.Done(w, r, pageparts.Work{Job: j}.URL(), ui.Info, shell.Say(r, "segments.counting"))
 }
 
-func (h *handlers) cloneSegment(w http.ResponseWriter, r *http.Request) error {
-	g, err := h.loadSegment(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) cloneSegment(w http.ResponseWriter, r *http.Request, g segment.Segment) error {
 	name := []rune(shell.Say(r, "segments.copy_of", g.Name))
 	copied, err := h.Segments.Clone(r.Context(), shell.Actor(r), g.ID, string(name[:min(len(name), segment.MaxName)]))
 	if err != nil {
@@ -206,11 +190,7 @@ func (h *handlers) cloneSegment(w http.ResponseWriter, r *http.Request) error {
 	return h.Done(w, r, fmt.Sprintf("/segments/%d/edit", copied.ID), ui.Good, shell.Say(r, "segments.cloned"))
 }
 
-func (h *handlers) confirmDeleteSegment(w http.ResponseWriter, r *http.Request) error {
-	g, err := h.loadSegment(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) confirmDeleteSegment(w http.ResponseWriter, r *http.Request, g segment.Segment) error {
 	if err := shell.Actor(r).May(staff.ManageUsers, 0); err != nil {
 		return err
 	}
@@ -233,12 +213,8 @@ func (h *handlers) confirmDeleteSegment(w http.ResponseWriter, r *http.Request) 
 		ConfirmProps: ui.ConfirmProps{Title: l.T("segments.delete.title", g.Name), Points: points, Action: url + "/delete", Cancel: url, Submit: submit, Kind: "danger", NoReason: true}})
 }
 
-func (h *handlers) deleteSegment(w http.ResponseWriter, r *http.Request) error {
-	id, err := shell.PathID(r)
-	if err != nil {
-		return err
-	}
-	err = h.Segments.Delete(r.Context(), shell.Actor(r), id)
+func (h *handlers) deleteSegment(w http.ResponseWriter, r *http.Request, id int64) error {
+	err := h.Segments.Delete(r.Context(), shell.Actor(r), id)
 	if errors.Is(err, segment.ErrInUse) {
 		return h.Done(w, r, fmt.Sprintf("/segments/%d", id), ui.Bad, shell.Say(r, "fault.segment_in_use"))
 	}

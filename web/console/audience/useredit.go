@@ -75,11 +75,7 @@ func filledUser(r *http.Request, stored audiencepages.UserForm) (p audiencepages
 	return p, both
 }
 
-func (h *handlers) editUser(w http.ResponseWriter, r *http.Request) error {
-	u, err := h.loadUser(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) editUser(w http.ResponseWriter, r *http.Request, u user.User) error {
 	p := userForm(u)
 	p.OnlyOff = !shell.Actor(r).SeesContacts()
 	return h.Show(w, r, http.StatusOK, p.Page())

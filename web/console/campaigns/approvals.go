@@ -69,11 +69,7 @@ func (h *handlers) grantsOf(ctx context.Context, v approval.Review) (map[int64]t
 	return found, nil
 }
 
-func (h *handlers) showApproval(w http.ResponseWriter, r *http.Request) error {
-	p, err := h.approvalPage(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) showApproval(w http.ResponseWriter, r *http.Request, p campaignpages.Approval) error {
 	p.Reason = ""
 	return h.Show(w, r, http.StatusOK, p.Page())
 }

@@ -12,11 +12,7 @@ import (
 	"dropbell/web/console/shell"
 )
 
-func (h *handlers) undoPause(w http.ResponseWriter, r *http.Request) error {
-	id, err := shell.PathID(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) undoPause(w http.ResponseWriter, r *http.Request, id int64) error {
 	c, undone, err := h.Campaigns.UndoPause(r.Context(), shell.Actor(r), id, shell.ShownVersion(r))
 	if err != nil {
 		return h.NotUndone(w, r, pageparts.CampaignURL(id, ""), err)
@@ -31,19 +27,11 @@ func (h *handlers) deleteQuestion(r *http.Request, c campaign.Campaign) pagepart
 		URL: pageparts.CampaignURL(c.ID, ""), Version: c.Version, Refusal: c.Deletable()})
 }
 
-func (h *handlers) confirmDelete(w http.ResponseWriter, r *http.Request) error {
-	st, err := h.loadCampaign(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) confirmDelete(w http.ResponseWriter, r *http.Request, st campaign.Status) error {
 	return h.AskStep(w, r, h.deleteQuestion(r, st.Campaign))
 }
 
-func (h *handlers) deleteDraft(w http.ResponseWriter, r *http.Request) error {
-	id, err := shell.PathID(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) deleteDraft(w http.ResponseWriter, r *http.Request, id int64) error {
 	c, err := h.Campaigns.Delete(r.Context(), shell.Actor(r), id, shell.ShownVersion(r), shell.Reason(r))
 	switch {
 	case errors.Is(err, campaign.ErrNotFound): // the form was sent twice
@@ -75,11 +63,7 @@ func (h *handlers) showDeleted(w http.ResponseWriter, r *http.Request) error {
 	return h.Show(w, r, http.StatusGone, pageparts.Deleted{DeletedDraft: d, Active: "campaigns", URL: pageparts.CampaignURL(id, ""), List: "/campaigns"}.Page())
 }
 
-func (h *handlers) restoreDraft(w http.ResponseWriter, r *http.Request) error {
-	id, err := shell.PathID(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) restoreDraft(w http.ResponseWriter, r *http.Request, id int64) error {
 	c, undone, err := h.Campaigns.Restore(r.Context(), shell.Actor(r), id)
 	if err != nil {
 		return err

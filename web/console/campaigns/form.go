@@ -88,21 +88,13 @@ func (h *handlers) modelOf(r *http.Request) (campaign.Campaign, error) {
 	return st.Campaign, err
 }
 
-func (h *handlers) createCampaign(w http.ResponseWriter, r *http.Request) error {
-	model, err := h.modelOf(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) createCampaign(w http.ResponseWriter, r *http.Request, model campaign.Campaign) error {
 	return h.keepCampaign(w, r, campaignpages.CampaignForm{From: model.ID}, model.Content, func(spec campaign.Spec) (campaign.Campaign, error) {
 		return h.Campaigns.Create(r.Context(), shell.Actor(r), spec, shell.CreationKey(r))
 	})
 }
 
-func (h *handlers) editCampaign(w http.ResponseWriter, r *http.Request) error {
-	st, err := h.loadDraft(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) editCampaign(w http.ResponseWriter, r *http.Request, st campaign.Status) error {
 	f := campaignpages.CampaignForm{ID: st.ID, Version: st.Version, Values: h.campaignValues(st.Campaign)}
 	return h.showCampaignForm(w, r, http.StatusOK, f)
 }
@@ -115,11 +107,7 @@ func (h *handlers) loadDraft(r *http.Request) (campaign.Status, error) {
 	return st, err
 }
 
-func (h *handlers) saveCampaign(w http.ResponseWriter, r *http.Request) error {
-	st, err := h.loadDraft(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) saveCampaign(w http.ResponseWriter, r *http.Request, st campaign.Status) error {
 	version, _ := strconv.ParseInt(r.PostFormValue("version"), 10, 64)
 	return h.keepCampaign(w, r, campaignpages.CampaignForm{ID: st.ID, Version: version}, st.Content, func(spec campaign.Spec) (campaign.Campaign, error) {
 		return h.Campaigns.Edit(r.Context(), shell.Actor(r), st.ID, version, spec)

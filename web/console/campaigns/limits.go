@@ -52,11 +52,7 @@ func (s Limits) Form(r *http.Request, shop int64, name string) (droppages.ShopLi
 	return droppages.ShopLimits{Shop: shop, Name: name, Values: values, Was: values}, err
 }
 
-func (h *handlers) showLimits(w http.ResponseWriter, r *http.Request) error {
-	p, err := h.limitsOf(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) showLimits(w http.ResponseWriter, r *http.Request, p droppages.ShopLimits) error {
 	return h.Show(w, r, http.StatusOK, p.Page())
 }
 

@@ -223,11 +223,7 @@ func campaignCrumbs(r *http.Request, cp campaign.Campaign) []ui.Crumb {
 	return []ui.Crumb{{Label: shell.Say(r, "nav.campaigns"), URL: "/campaigns"}, {Label: cp.Name, URL: pageparts.CampaignURL(cp.ID, "")}}
 }
 
-func (h *handlers) testCampaign(w http.ResponseWriter, r *http.Request) error {
-	st, err := h.loadCampaign(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) testCampaign(w http.ResponseWriter, r *http.Request, st campaign.Status) error {
 	p := campaignpages.Campaign{Status: st, TestTo: strings.TrimSpace(r.PostFormValue("user_id")), TestVariant: r.PostFormValue("test_variant")}
 	e := &fault.Fields{}
 	to := h.NamedUser(r, p.TestTo, e)
@@ -260,11 +256,7 @@ func (h *handlers) testCampaign(w http.ResponseWriter, r *http.Request) error {
 
 // changeRate changes the rate of a running campaign. A concurrent change of the rate is not
 // overwritten; a concurrent change of state does not prevent the change.
-func (h *handlers) changeRate(w http.ResponseWriter, r *http.Request) error {
-	st, err := h.loadCampaign(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) changeRate(w http.ResponseWriter, r *http.Request, st campaign.Status) error {
 	typed := strings.TrimSpace(r.PostFormValue("rate_per_second"))
 	refuse := func(status int, was, why string) error {
 		return h.drawCampaign(w, r, status, campaignpages.Campaign{Status: st, Rate: campaignpages.TypedRate{Value: typed, Was: was, Error: why}})

@@ -52,11 +52,7 @@ func (h *handlers) resultReads(r *http.Request, p *campaignpages.Campaign) []fun
 }
 
 // campaignResults renders the part of the page with the campaign's results.
-func (h *handlers) campaignResults(w http.ResponseWriter, r *http.Request) error {
-	st, err := h.loadCampaign(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) campaignResults(w http.ResponseWriter, r *http.Request, st campaign.Status) error {
 	if !shell.Partial(r) {
 		shell.Redirect(w, r, pageparts.CampaignURL(st.ID, ""))
 		return nil
@@ -126,11 +122,7 @@ func (h *handlers) listCampaignRecipients(w http.ResponseWriter, r *http.Request
 
 func recipientOf(o campaign.Outcome) user.ID { return o.UserID }
 
-func (h *handlers) exportCampaignRecipients(w http.ResponseWriter, r *http.Request) error {
-	id, err := shell.PathID(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) exportCampaignRecipients(w http.ResponseWriter, r *http.Request, id int64) error {
 	_, q, broken := h.campaignRecipientQuery(r)
 	if len(broken) > 0 {
 		return &fault.Fields{List: broken}
@@ -148,11 +140,7 @@ func (h *handlers) exportCampaignRecipients(w http.ResponseWriter, r *http.Reque
 
 // compareCampaign compares a campaign with chosen campaigns of its shop; by default with the last
 // campaigns.
-func (h *handlers) compareCampaign(w http.ResponseWriter, r *http.Request) error {
-	st, err := h.loadCampaign(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) compareCampaign(w http.ResponseWriter, r *http.Request, st campaign.Status) error {
 	ctx, by := r.Context(), shell.Actor(r)
 	_, results, err := h.Campaigns.Results(ctx, by, st.ID)
 	if err != nil {

@@ -157,11 +157,7 @@ func (h *handlers) try(r *http.Request, s sending, p *campaignpages.Texts) error
 }
 
 // sendCampaign sends a text of a stored campaign to the member.
-func (h *handlers) sendCampaign(w http.ResponseWriter, r *http.Request) error {
-	st, err := h.loadCampaign(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) sendCampaign(w http.ResponseWriter, r *http.Request, st campaign.Status) error {
 	s, err := h.sendingOf(r, st.Campaign)
 	if err != nil {
 		return err

@@ -27,11 +27,7 @@ func (h *handlers) allCodes(w http.ResponseWriter, r *http.Request) error {
 }
 
 // listCodes shows the batches of one template.
-func (h *handlers) listCodes(w http.ResponseWriter, r *http.Request) error {
-	t, err := shell.TemplateOf(r, h.Templates)
-	if err != nil {
-		return err
-	}
+func (h *handlers) listCodes(w http.ResponseWriter, r *http.Request, t template.Template) error {
 	p, err := h.codesPage(r, t)
 	if err != nil {
 		return err
@@ -87,11 +83,7 @@ func (h *handlers) exportedBatches(r *http.Request) (id int64, l shell.List[rede
 }
 
 // generateCodes starts a batch.
-func (h *handlers) generateCodes(w http.ResponseWriter, r *http.Request) error {
-	t, err := shell.OwnTemplate(r, h.Templates)
-	if err != nil {
-		return err
-	}
+func (h *handlers) generateCodes(w http.ResponseWriter, r *http.Request, t template.Template) error {
 	typed := strings.TrimSpace(r.PostFormValue("count"))
 	count, err := shell.TypedCount(typed)
 	var broken []fault.Field
@@ -123,7 +115,7 @@ func (h *handlers) askAgain(w http.ResponseWriter, r *http.Request, t template.T
 
 // exportCodes sends one batch, or all that are not revoked.
 func (h *handlers) exportCodes(w http.ResponseWriter, r *http.Request) error {
-	t, err := shell.OwnTemplate(r, h.Templates)
+	t, err := shell.OwnTemplate(h.Templates)(r)
 	if err != nil {
 		return err
 	}
@@ -149,7 +141,7 @@ func (h *handlers) exportCodes(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (h *handlers) loadBatch(r *http.Request) (template.Template, redeemcode.Batch, error) {
-	t, err := shell.OwnTemplate(r, h.Templates)
+	t, err := shell.OwnTemplate(h.Templates)(r)
 	if err != nil {
 		return t, redeemcode.Batch{}, err
 	}

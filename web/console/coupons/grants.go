@@ -23,7 +23,7 @@ func (h *handlers) listGrants(w http.ResponseWriter, r *http.Request) error {
 	var p couponpages.Grants
 	var templateID int64
 	if r.PathValue("id") != "" {
-		t, err := shell.TemplateOf(r, h.Templates)
+		t, err := shell.TemplateOf(h.Templates)(r)
 		if err != nil {
 			return err
 		}
@@ -71,18 +71,14 @@ func (h *handlers) grantFile(w http.ResponseWriter, r *http.Request) error {
 
 // loadGiving loads the template of the address for members who may give its coupons.
 func (h *handlers) loadGiving(r *http.Request) (template.Template, error) {
-	t, err := shell.TemplateOf(r, h.Templates)
+	t, err := shell.TemplateOf(h.Templates)(r)
 	if err != nil {
 		return t, err
 	}
 	return t, shell.Actor(r).May(staff.ManageUsers, t.ShopNumber)
 }
 
-func (h *handlers) newGrant(w http.ResponseWriter, r *http.Request) error {
-	t, err := h.loadGiving(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) newGrant(w http.ResponseWriter, r *http.Request, t template.Template) error {
 	return h.Show(w, r, http.StatusOK, couponpages.GrantStart{Template: t}.Page())
 }
 
@@ -189,11 +185,7 @@ func (h *handlers) grantLines(r *http.Request, p *couponpages.Grant) (err error)
 	return err
 }
 
-func (h *handlers) grantResults(w http.ResponseWriter, r *http.Request) error {
-	p, err := h.loadGrant(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) grantResults(w http.ResponseWriter, r *http.Request, p couponpages.Grant) error {
 	if p.TakesBack() {
 		return shell.ErrNoPage
 	}
@@ -278,12 +270,8 @@ func appliedBy(r *http.Request, j job.Job) string {
 	return shell.Say(r, "grants.applied_by", pageparts.ActorName(r.Context(), j.CreatedBy))
 }
 
-func (h *handlers) takeGrantStep(w http.ResponseWriter, r *http.Request) error {
-	p, err := h.loadGrantStep(r)
-	if err != nil {
-		return err
-	}
-	err = coupon.CheckReason(shell.Reason(r))
+func (h *handlers) takeGrantStep(w http.ResponseWriter, r *http.Request, p couponpages.Grant) error {
+	err := coupon.CheckReason(shell.Reason(r))
 	var j job.Job
 	tone, said := ui.Good, shell.Say(r, "grants.started")
 	switch {

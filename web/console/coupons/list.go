@@ -149,11 +149,7 @@ func (h *handlers) locks(r *http.Request) (p couponpages.Locks, l shell.List[cou
 		})}, nil
 }
 
-func (h *handlers) showCoupon(w http.ResponseWriter, r *http.Request) error {
-	id, err := shell.PathID(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) showCoupon(w http.ResponseWriter, r *http.Request, id int64) error {
 	l, log, err := h.Coupons.Coupon(r.Context(), shell.Actor(r), id)
 	if err != nil {
 		return err
@@ -186,11 +182,7 @@ func (h *handlers) couponStep(r *http.Request, l coupon.Listed, broken string) p
 	return p
 }
 
-func (h *handlers) confirmCouponStep(w http.ResponseWriter, r *http.Request) error {
-	l, err := h.ownCoupon(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) confirmCouponStep(w http.ResponseWriter, r *http.Request, l coupon.Listed) error {
 	if couponRefusal(r, l) != nil {
 		return h.refuseCouponStep(w, r, l)
 	}

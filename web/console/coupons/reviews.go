@@ -20,11 +20,11 @@ func (h *handlers) reviewRoutes() []shell.Route {
 		shell.Get("/reviews", staff.View, h.listReviews),
 		shell.Get("/reviews.csv", staff.View, shell.CSV(h.Shell, h.reviews)),
 		shell.Live(2*time.Second, shell.Get("/reviews/{id}", staff.View, h.showReview)),
-		shell.Get("/reviews/{id}/{step:suspend|return|restore|let_be|approve|decline}", staff.ManageUsers, h.confirmReviewStep),
-		shell.Post("/reviews/{id}/{step:suspend|return|restore|let_be|approve|decline}", staff.ManageUsers, h.takeReviewStep),
-		shell.Get("/reviews/{id}/appeals/{coupon}/{answer:restored|upheld}", staff.ManageUsers, h.confirmAnswer),
-		shell.Post("/reviews/{id}/appeals/{coupon}/{answer:restored|upheld}", staff.ManageUsers, h.giveAnswer),
-		shell.Post("/templates/{id}/review", staff.ManageUsers, h.reviewAgain),
+		shell.Get("/reviews/{id}/{step:suspend|return|restore|let_be|approve|decline}", staff.ManageUsers, shell.With(h.reviewOf, h.confirmReviewStep)),
+		shell.Post("/reviews/{id}/{step:suspend|return|restore|let_be|approve|decline}", staff.ManageUsers, shell.With(h.reviewOf, h.takeReviewStep)),
+		shell.Get("/reviews/{id}/appeals/{coupon}/{answer:restored|upheld}", staff.ManageUsers, shell.With(h.reviewOf, h.confirmAnswer)),
+		shell.Post("/reviews/{id}/appeals/{coupon}/{answer:restored|upheld}", staff.ManageUsers, shell.With(h.reviewOf, h.giveAnswer)),
+		shell.Post("/templates/{id}/review", staff.ManageUsers, shell.With(shell.PathID, h.reviewAgain)),
 	}
 }
 
@@ -125,19 +125,11 @@ func (h *handlers) reviewStep(r *http.Request, v review.Review, broken string) p
 	return p
 }
 
-func (h *handlers) confirmReviewStep(w http.ResponseWriter, r *http.Request) error {
-	v, err := h.reviewOf(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) confirmReviewStep(w http.ResponseWriter, r *http.Request, v review.Review) error {
 	return h.AskStep(w, r, h.reviewStep(r, v, ""))
 }
 
-func (h *handlers) takeReviewStep(w http.ResponseWriter, r *http.Request) error {
-	v, err := h.reviewOf(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) takeReviewStep(w http.ResponseWriter, r *http.Request, v review.Review) error {
 	next, err := h.Reviews.Decide(r.Context(), shell.Actor(r), v.ID, review.Step(r.PathValue("step")), shell.Reason(r))
 	if broken := shell.FieldsOf(err); broken != nil {
 		return h.Ask(w, r, http.StatusUnprocessableEntity, h.reviewStep(r, v, ui.ErrorOf(r.Context(), broken, "reason")))
@@ -162,19 +154,11 @@ func (h *handlers) answerStep(r *http.Request, v review.Review, broken string) p
 			Submit: loc.T("review.appeal." + answer), Action: couponpages.ReviewURL(v.ID) + "/appeals/" + coupon + "/" + answer}}
 }
 
-func (h *handlers) confirmAnswer(w http.ResponseWriter, r *http.Request) error {
-	v, err := h.reviewOf(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) confirmAnswer(w http.ResponseWriter, r *http.Request, v review.Review) error {
 	return h.AskStep(w, r, h.answerStep(r, v, ""))
 }
 
-func (h *handlers) giveAnswer(w http.ResponseWriter, r *http.Request) error {
-	v, err := h.reviewOf(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) giveAnswer(w http.ResponseWriter, r *http.Request, v review.Review) error {
 	coupon, err := strconv.ParseInt(r.PathValue("coupon"), 10, 64)
 	if err != nil || coupon <= 0 {
 		return review.ErrNotFound
@@ -189,11 +173,7 @@ func (h *handlers) giveAnswer(w http.ResponseWriter, r *http.Request) error {
 	return h.Done(w, r, couponpages.ReviewURL(v.ID), ui.Good, shell.Say(r, "review.appeal.now."+r.PathValue("answer")))
 }
 
-func (h *handlers) reviewAgain(w http.ResponseWriter, r *http.Request) error {
-	id, err := shell.PathID(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) reviewAgain(w http.ResponseWriter, r *http.Request, id int64) error {
 	if err := h.Reviews.Again(r.Context(), shell.Actor(r), id); err != nil {
 		return err
 	}

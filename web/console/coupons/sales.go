@@ -188,11 +188,7 @@ func (d *Sales) look(ctx context.Context, id int64) (droppages.Sales, error) {
 }
 
 // showClaims answers with the changed parts of the card.
-func (h *handlers) showClaims(w http.ResponseWriter, r *http.Request) error {
-	t, err := shell.TemplateOf(r, h.Templates)
-	if err != nil {
-		return err
-	}
+func (h *handlers) showClaims(w http.ResponseWriter, r *http.Request, t template.Template) error {
 	s, err := h.Sales.Of(r.Context(), t)
 	if err != nil {
 		return err

@@ -15,17 +15,14 @@ import (
 )
 
 // showTogether shows which drops' coupons go together, and what they take off the typed cart.
-func (h *handlers) showTogether(w http.ResponseWriter, r *http.Request) error {
-	shops, err := h.ShopsOf(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) showTogether(w http.ResponseWriter, r *http.Request, shops []template.Shop) error {
 	p := couponpages.Together{Shops: shops, Currency: "CNY", Values: map[string]string{}}
 	if typed, err := strconv.ParseInt(r.FormValue("shop"), 10, 64); err == nil && slices.ContainsFunc(shops, func(s template.Shop) bool { return s.Number == typed }) {
 		p.Shop = typed
 	} else if len(shops) > 0 {
 		p.Shop = shops[0].Number
 	}
+	var err error
 	if p.Drops, err = h.Carts.Drops(r.Context(), p.Shop, cart.MaxCandidates+1); err != nil {
 		return err
 	}

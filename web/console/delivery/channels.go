@@ -80,19 +80,11 @@ func (h *handlers) channelQuestion(r *http.Request, ch delivery.Channel) pagepar
 	return pageparts.Confirmation{Active: "channels", Crumbs: channelCrumbs(r), ConfirmProps: p}
 }
 
-func (h *handlers) confirmChannel(w http.ResponseWriter, r *http.Request) error {
-	ch, err := sharedChannel(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) confirmChannel(w http.ResponseWriter, r *http.Request, ch delivery.Channel) error {
 	return h.Ask(w, r, http.StatusOK, h.channelQuestion(r, ch))
 }
 
-func (h *handlers) changeChannel(w http.ResponseWriter, r *http.Request) error {
-	ch, err := channelOf(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) changeChannel(w http.ResponseWriter, r *http.Request, ch delivery.Channel) error {
 	decide, text := h.Control.Resume, "channels.resumed_now"
 	if r.PathValue("step") == "pause" {
 		decide, text = h.Control.Pause, "channels.paused_now"
@@ -125,11 +117,7 @@ func (h *handlers) rateQuestion(r *http.Request, ch delivery.Channel, was, typed
 			Hidden: [][2]string{{"was_rate_per_second", was}}}}
 }
 
-func (h *handlers) rateForm(w http.ResponseWriter, r *http.Request) error {
-	ch, err := sharedChannel(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) rateForm(w http.ResponseWriter, r *http.Request, ch delivery.Channel) error {
 	settings, err := h.Settings.Settings(r.Context())
 	if err != nil {
 		return err
@@ -182,11 +170,7 @@ func (h *handlers) testsPage(r *http.Request, ch delivery.Channel) (deliverypage
 
 // showTests shows the form and the results of the last test messages. The list reloads while a
 // message is in flight.
-func (h *handlers) showTests(w http.ResponseWriter, r *http.Request) error {
-	ch, err := channelOf(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) showTests(w http.ResponseWriter, r *http.Request, ch delivery.Channel) error {
 	p, err := h.testsPage(r, ch)
 	if err != nil {
 		return err
@@ -194,11 +178,7 @@ func (h *handlers) showTests(w http.ResponseWriter, r *http.Request) error {
 	return h.Either(w, r, p.Results(), p.Page())
 }
 
-func (h *handlers) startTest(w http.ResponseWriter, r *http.Request) error {
-	ch, err := channelOf(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) startTest(w http.ResponseWriter, r *http.Request, ch delivery.Channel) error {
 	wish := testmessage.TestWish{Channel: ch, Recipient: r.PostFormValue("recipient"), Locale: shell.Frame(r).Locale.Tag}
 	tested, err := h.testedProvider(r, ch)
 	if err != nil {

@@ -75,11 +75,7 @@ func (h *handlers) deadLetterJobs(r *http.Request) (deliverypages.Jobs, error) {
 
 // refreshJobs renders the part of the page that is live while a job runs. When the last job ends,
 // the page reloads, because its counts have changed.
-func (h *handlers) refreshJobs(w http.ResponseWriter, r *http.Request) error {
-	jobs, err := h.deadLetterJobs(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) refreshJobs(w http.ResponseWriter, r *http.Request, jobs deliverypages.Jobs) error {
 	if !shell.Partial(r) {
 		shell.Redirect(w, r, "/dead-letters")
 		return nil
@@ -263,22 +259,14 @@ func (h *handlers) deadLetterJob(r *http.Request) (delivery.DeadLetterJob, error
 	return list[i], nil
 }
 
-func (h *handlers) confirmCancelJob(w http.ResponseWriter, r *http.Request) error {
-	j, err := h.deadLetterJob(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) confirmCancelJob(w http.ResponseWriter, r *http.Request, j delivery.DeadLetterJob) error {
 	l := shell.Frame(r).Locale
 	return h.Ask(w, r, http.StatusOK, pageparts.Confirmation{Active: "dead_letters", Crumbs: letterCrumbs(r), ConfirmProps: ui.ConfirmProps{
 		Title: l.T("letters.job.cancel.title"), Points: []string{l.T("letters.job.cancel.1", j.Done+j.Late+j.Sent, j.Total), l.T("letters.job.cancel.2")},
 		Action: fmt.Sprintf("/dead-letters/jobs/%d/cancel", j.ID), Cancel: "/dead-letters", Submit: l.T("letters.job.cancel"), Kind: "danger", NoReason: true}})
 }
 
-func (h *handlers) cancelJob(w http.ResponseWriter, r *http.Request) error {
-	j, err := h.deadLetterJob(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) cancelJob(w http.ResponseWriter, r *http.Request, j delivery.DeadLetterJob) error {
 	if err := h.DeadLetters.Cancel(r.Context(), shell.Actor(r), j.ID); err != nil {
 		return err
 	}

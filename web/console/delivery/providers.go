@@ -146,11 +146,7 @@ func (h *handlers) loadProvider(r *http.Request) (provider.Provider, error) {
 	return h.Providers.Provider(r.Context(), shell.Actor(r), id)
 }
 
-func (h *handlers) editProvider(w http.ResponseWriter, r *http.Request) error {
-	p, err := h.loadProvider(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) editProvider(w http.ResponseWriter, r *http.Request, p provider.Provider) error {
 	f := deliverypages.ProviderForm{ID: p.ID, Version: p.Version, Kind: p.Kind, Set: p.Secrets, Enabled: p.Enabled, Recipient: ownAddress(r, p.Kind), ReportsURL: h.Providers.ReportsURL(p),
 		Values: map[string]string{"name": p.Name, "order": strconv.Itoa(p.Order), "weight": strconv.Itoa(p.Weight), "countries": strings.Join(p.Countries, ", ")}}
 	for name, v := range p.Settings {
@@ -225,11 +221,7 @@ func (h *handlers) tryProvider(w http.ResponseWriter, r *http.Request) error {
 	return h.providerForm(w, r, http.StatusOK, f)
 }
 
-func (h *handlers) confirmProvider(w http.ResponseWriter, r *http.Request) error {
-	p, err := h.loadProvider(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) confirmProvider(w http.ResponseWriter, r *http.Request, p provider.Provider) error {
 	step, kind := r.PathValue("step"), "danger"
 	if step == "enable" {
 		kind = "primary"

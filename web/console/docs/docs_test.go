@@ -27,8 +27,8 @@ import (
 
 // elsewhere are the fault codes that no operation of the API answers with: codes of the console and
 // its files, of links, and of workers.
-const elsewhere = ` dress_doors dress_state dress_there dress_users audience_gone audience_other_shop batch_not_found channel_not_testable channel_paused confirm_it_is_you consents_taken coupon_raced dead_letter_job_not_found
-	dead_message_not_found email_taken empty_link export_store_away half_sign_in_ended job_kind_unknown job_lease_lost job_over job_workers_died key_not_found key_repeated
+const elsewhere = ` dress_doors dress_state dress_there dress_users audience_gone audience_other_shop batch_not_found channel_not_testable channel_paused consents_taken coupon_raced dead_letter_job_not_found
+	dead_message_not_found email_taken empty_link export_store_away half_sign_in_ended job_lease_lost job_over job_workers_died key_not_found key_repeated
 	last_admin last_second_factor lease_lost limited_to_shops link_invalid malformed cross_origin no_job no_rows no_user_column
 	no_work not_firable not_startable passkeys_unavailable password_link_invalid passwords_off range_too_large report_link_invalid
 	report_links_off report_links_too_many second_factor_fixed second_factor_missing second_factor_needed

@@ -68,11 +68,7 @@ func (h *handlers) told(ctx context.Context, t template.Template, kind delivery.
 	return true, err
 }
 
-func (h *handlers) listAnnouncements(w http.ResponseWriter, r *http.Request) error {
-	t, err := shell.TemplateOf(r, h.Templates)
-	if err != nil {
-		return err
-	}
+func (h *handlers) listAnnouncements(w http.ResponseWriter, r *http.Request, t template.Template) error {
 	p, err := h.announce(r.Context(), shell.Actor(r), t)
 	if err != nil {
 		return err
@@ -89,12 +85,8 @@ func announcementKind(r *http.Request) (delivery.Kind, error) {
 	return kind, nil
 }
 
-func (h *handlers) confirmAnnouncement(w http.ResponseWriter, r *http.Request) error {
-	kind, err := announcementKind(r)
-	if err != nil {
-		return err
-	}
-	t, err := shell.OwnTemplate(r, h.Templates)
+func (h *handlers) confirmAnnouncement(w http.ResponseWriter, r *http.Request, kind delivery.Kind) error {
+	t, err := shell.OwnTemplate(h.Templates)(r)
 	if err != nil {
 		return err
 	}
@@ -115,12 +107,8 @@ func (h *handlers) confirmAnnouncement(w http.ResponseWriter, r *http.Request) e
 			Cancel: shell.TemplateURL(t.ID), Submit: l.T("announce.do." + string(kind)), Kind: "primary", NoReason: true}})
 }
 
-func (h *handlers) sendAnnouncement(w http.ResponseWriter, r *http.Request) error {
-	kind, err := announcementKind(r)
-	if err != nil {
-		return err
-	}
-	t, err := shell.OwnTemplate(r, h.Templates)
+func (h *handlers) sendAnnouncement(w http.ResponseWriter, r *http.Request, kind delivery.Kind) error {
+	t, err := shell.OwnTemplate(h.Templates)(r)
 	if err != nil {
 		return err
 	}

@@ -6,15 +6,12 @@ import (
 	"strconv"
 
 	"dropbell/domain/reminder"
+	"dropbell/domain/template"
 	droppages "dropbell/views/pages/drops"
 	"dropbell/web/console/shell"
 )
 
-func (h *handlers) balance(w http.ResponseWriter, r *http.Request) error {
-	t, err := shell.TemplateOf(r, h.Templates)
-	if err != nil {
-		return err
-	}
+func (h *handlers) balance(w http.ResponseWriter, r *http.Request, t template.Template) error {
 	lines, err := h.Board.Balance(r.Context(), t.ID)
 	if err != nil {
 		return err
@@ -36,11 +33,7 @@ func (h *handlers) balance(w http.ResponseWriter, r *http.Request) error {
 }
 
 // receipt sends the list of all recipients of a slot.
-func (h *handlers) receipt(w http.ResponseWriter, r *http.Request) error {
-	t, err := shell.TemplateOf(r, h.Templates)
-	if err != nil {
-		return err
-	}
+func (h *handlers) receipt(w http.ResponseWriter, r *http.Request, t template.Template) error {
 	slotID, err := strconv.ParseInt(r.PathValue("slot"), 10, 64)
 	if err != nil || slotID <= 0 {
 		return shell.ErrNoPage

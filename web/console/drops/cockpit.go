@@ -179,11 +179,7 @@ func (h *handlers) aheadOf(ctx context.Context, t template.Template) (list []for
 }
 
 // showCockpit leads to the live tab, which the cockpit has become.
-func (h *handlers) showCockpit(w http.ResponseWriter, r *http.Request) error {
-	t, err := shell.TemplateOf(r, h.Templates)
-	if err != nil {
-		return err
-	}
+func (h *handlers) showCockpit(w http.ResponseWriter, r *http.Request, t template.Template) error {
 	shell.Redirect(w, r, shell.TemplateURL(t.ID)+"?tab="+string(droppages.TabLive))
 	return nil
 }
@@ -202,11 +198,7 @@ func (h *handlers) cockpit(ctx context.Context, t template.Template, sales *drop
 }
 
 // showWave answers with the wave of a slot that is going out.
-func (h *handlers) showWave(w http.ResponseWriter, r *http.Request) error {
-	t, err := shell.TemplateOf(r, h.Templates)
-	if err != nil {
-		return err
-	}
+func (h *handlers) showWave(w http.ResponseWriter, r *http.Request, t template.Template) error {
 	if !shell.Partial(r) { // the address was opened as a page
 		shell.Redirect(w, r, shell.TemplateURL(t.ID)+"?tab="+string(droppages.TabLive))
 		return nil
@@ -266,11 +258,7 @@ func (h *handlers) waveOf(ctx context.Context, d droppages.Drop, asked int64) (*
 
 // streamCockpit sends the changes of a cockpit as server-sent events: the changed values, not the
 // parts of the page that show them.
-func (h *handlers) streamCockpit(w http.ResponseWriter, r *http.Request) error {
-	t, err := shell.TemplateOf(r, h.Templates)
-	if err != nil {
-		return err
-	}
+func (h *handlers) streamCockpit(w http.ResponseWriter, r *http.Request, t template.Template) error {
 	s, err := h.OpenStream(w, r)
 	if err != nil {
 		return err

@@ -60,11 +60,7 @@ func (h *handlers) dropBefore(ctx context.Context, t template.Template) (*templa
 }
 
 // chooseOther asks which drop the drop is compared with.
-func (h *handlers) chooseOther(w http.ResponseWriter, r *http.Request) error {
-	t, err := shell.TemplateOf(r, h.Templates)
-	if err != nil {
-		return err
-	}
+func (h *handlers) chooseOther(w http.ResponseWriter, r *http.Request, t template.Template) error {
 	p := droppages.ChooseOther{Template: t, Tab: droppages.TabAt(t, h.Now())}
 	if tab := droppages.Tab(r.FormValue("tab")); slices.Contains(droppages.Tabs(), tab) {
 		p.Tab = tab

@@ -23,11 +23,7 @@ const mostDoorSegments = 100
 var doorFields = []string{"name", "who", "lead_minutes", "share", "user_limit", "weight", "texts.en", "texts.zh-CN"}
 
 // showDoors shows the doors of a drop and the form that changes them.
-func (h *handlers) showDoors(w http.ResponseWriter, r *http.Request) error {
-	id, err := shell.PathID(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) showDoors(w http.ResponseWriter, r *http.Request, id int64) error {
 	plan, err := h.Doors.Plan(r.Context(), shell.Actor(r), id)
 	if err != nil {
 		return err
@@ -77,11 +73,7 @@ func positive(n int64) string {
 }
 
 // saveDoors saves the doors, or, with the field move, shows the form with a door moved.
-func (h *handlers) saveDoors(w http.ResponseWriter, r *http.Request) error {
-	id, err := shell.PathID(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) saveDoors(w http.ResponseWriter, r *http.Request, id int64) error {
 	plan, err := h.Doors.Plan(r.Context(), shell.Actor(r), id)
 	if err != nil {
 		return err

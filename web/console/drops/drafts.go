@@ -26,11 +26,7 @@ func (h *handlers) undoFor(r *http.Request, t template.Template, outcome templat
 	return &ui.Undo{Action: shell.TemplateURL(t.ID) + "/undo", Fields: fields}
 }
 
-func (h *handlers) undoStep(w http.ResponseWriter, r *http.Request) error {
-	id, err := shell.PathID(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) undoStep(w http.ResponseWriter, r *http.Request, id int64) error {
 	t, undone, err := h.Templates.Undo(r.Context(), shell.Actor(r), id, template.Undo{Step: template.Transition(r.PostFormValue("step")),
 		Version: shell.ShownVersion(r), WasPaused: r.PostFormValue("was_paused") != ""})
 	if err != nil {
@@ -46,25 +42,17 @@ func (h *handlers) deleteQuestion(r *http.Request, t template.Template) pagepart
 		URL: shell.TemplateURL(t.ID), Version: t.Version, Refusal: t.DeletableAt(h.Now())})
 }
 
-func (h *handlers) confirmDelete(w http.ResponseWriter, r *http.Request) error {
-	t, err := shell.OwnTemplate(r, h.Templates)
-	if err != nil {
-		return err
-	}
+func (h *handlers) confirmDelete(w http.ResponseWriter, r *http.Request, t template.Template) error {
 	return h.AskStep(w, r, h.deleteQuestion(r, t))
 }
 
-func (h *handlers) deleteDraft(w http.ResponseWriter, r *http.Request) error {
-	id, err := shell.PathID(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) deleteDraft(w http.ResponseWriter, r *http.Request, id int64) error {
 	t, err := h.Templates.Delete(r.Context(), shell.Actor(r), id, shell.ShownVersion(r), shell.Reason(r))
 	switch {
 	case errors.Is(err, template.ErrNotFound): // the form was sent twice
 		return h.showDeleted(w, r)
 	case fault.KindOf(err) == fault.Conflict:
-		if now, again := shell.OwnTemplate(r, h.Templates); again == nil {
+		if now, again := shell.OwnTemplate(h.Templates)(r); again == nil {
 			t = now
 		}
 		return h.StepRefused(w, r, h.deleteQuestion(r, t), err, pageparts.FieldLabel)
@@ -90,11 +78,7 @@ func (h *handlers) showDeleted(w http.ResponseWriter, r *http.Request) error {
 	return h.Show(w, r, http.StatusGone, pageparts.Deleted{DeletedDraft: d, Active: "templates", URL: shell.TemplateURL(id), List: "/templates"}.Page())
 }
 
-func (h *handlers) restoreDraft(w http.ResponseWriter, r *http.Request) error {
-	id, err := shell.PathID(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) restoreDraft(w http.ResponseWriter, r *http.Request, id int64) error {
 	t, undone, err := h.Templates.Restore(r.Context(), shell.Actor(r), id)
 	if err != nil {
 		return err

@@ -20,10 +20,10 @@ import (
 // drawRoutes are the routes about the draws of drops.
 func (h *handlers) drawRoutes() []shell.Route {
 	return []shell.Route{
-		shell.Get("/templates/{id}/draw/figures", staff.ManageTemplates, h.figuresForm),
-		shell.Post("/templates/{id}/draw/figures", staff.ManageTemplates, h.typeFigures),
-		shell.Get("/templates/{id}/draw/strike", staff.ManageTemplates, h.strikeForm),
-		shell.Post("/templates/{id}/draw/strike", staff.ManageTemplates, h.strike),
+		shell.Get("/templates/{id}/draw/figures", staff.ManageTemplates, shell.With(shell.OwnTemplate(h.Templates), h.figuresForm)),
+		shell.Post("/templates/{id}/draw/figures", staff.ManageTemplates, shell.With(shell.OwnTemplate(h.Templates), h.typeFigures)),
+		shell.Get("/templates/{id}/draw/strike", staff.ManageTemplates, shell.With(shell.OwnTemplate(h.Templates), h.strikeForm)),
+		shell.Post("/templates/{id}/draw/strike", staff.ManageTemplates, shell.With(shell.OwnTemplate(h.Templates), h.strike)),
 	}
 }
 
@@ -44,11 +44,7 @@ func (h *handlers) fillDraw(ctx context.Context, p *droppages.Template) error {
 	return err
 }
 
-func (h *handlers) figuresForm(w http.ResponseWriter, r *http.Request) error {
-	t, err := shell.OwnTemplate(r, h.Templates)
-	if err != nil {
-		return err
-	}
+func (h *handlers) figuresForm(w http.ResponseWriter, r *http.Request, t template.Template) error {
 	return h.Ask(w, r, http.StatusOK, h.figuresQuestion(r, t, "", ""))
 }
 
@@ -61,11 +57,7 @@ func (h *handlers) figuresQuestion(r *http.Request, t template.Template, typed, 
 			Action: shell.TemplateURL(t.ID) + "/draw/figures", Cancel: shell.TemplateURL(t.ID), Submit: l.T("draw.figures.submit"), Kind: "primary", NoReason: true}}
 }
 
-func (h *handlers) typeFigures(w http.ResponseWriter, r *http.Request) error {
-	t, err := shell.OwnTemplate(r, h.Templates)
-	if err != nil {
-		return err
-	}
+func (h *handlers) typeFigures(w http.ResponseWriter, r *http.Request, t template.Template) error {
 	typed := r.PostFormValue("figures")
 	complete, err := h.Draws.Figures(r.Context(), shell.Actor(r), t.ID, typed)
 	if text, status := refusedDraw(r, err); text != "" {
@@ -92,11 +84,7 @@ func refusedDraw(r *http.Request, err error) (string, int) {
 	return "", 0
 }
 
-func (h *handlers) strikeForm(w http.ResponseWriter, r *http.Request) error {
-	t, err := shell.OwnTemplate(r, h.Templates)
-	if err != nil {
-		return err
-	}
+func (h *handlers) strikeForm(w http.ResponseWriter, r *http.Request, t template.Template) error {
 	return h.Ask(w, r, http.StatusOK, h.strikeQuestion(r, t, r.FormValue("user"), ""))
 }
 
@@ -109,11 +97,7 @@ func (h *handlers) strikeQuestion(r *http.Request, t template.Template, typed, b
 			Action: shell.TemplateURL(t.ID) + "/draw/strike", Cancel: shell.TemplateURL(t.ID), Submit: l.T("draw.strike"), Kind: "danger", NeedsReason: true}}
 }
 
-func (h *handlers) strike(w http.ResponseWriter, r *http.Request) error {
-	t, err := shell.OwnTemplate(r, h.Templates)
-	if err != nil {
-		return err
-	}
+func (h *handlers) strike(w http.ResponseWriter, r *http.Request, t template.Template) error {
 	typed := r.PostFormValue("user")
 	id, err := strconv.ParseInt(typed, 10, 64)
 	if err != nil || id <= 0 {

@@ -5,17 +5,14 @@ import (
 	"net/http"
 
 	"dropbell/domain/reminder"
+	"dropbell/domain/template"
 	"dropbell/domain/user"
 	droppages "dropbell/views/pages/drops"
 	"dropbell/web/console/shell"
 )
 
 // explain shows one user's reservations of one template and their outcomes.
-func (h *handlers) explain(w http.ResponseWriter, r *http.Request) error {
-	t, err := shell.TemplateOf(r, h.Templates)
-	if err != nil {
-		return err
-	}
+func (h *handlers) explain(w http.ResponseWriter, r *http.Request, t template.Template) error {
 	id, err := user.ParseID(r.PathValue("user"))
 	if err != nil {
 		return shell.ErrNoPage

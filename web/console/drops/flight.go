@@ -3,16 +3,13 @@ package drops
 import (
 	"net/http"
 
+	"dropbell/domain/template"
 	droppages "dropbell/views/pages/drops"
 	"dropbell/web/console/shell"
 )
 
 // showFlight checks the drop and shows the result.
-func (h *handlers) showFlight(w http.ResponseWriter, r *http.Request) error {
-	t, err := shell.TemplateOf(r, h.Templates)
-	if err != nil {
-		return err
-	}
+func (h *handlers) showFlight(w http.ResponseWriter, r *http.Request, t template.Template) error {
 	c, err := h.Flight.Check(r.Context(), shell.Actor(r), t.ID)
 	if err != nil {
 		return err

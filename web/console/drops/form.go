@@ -29,11 +29,7 @@ func (h *handlers) newTemplate(w http.ResponseWriter, r *http.Request) error {
 	return h.showForm(w, r, http.StatusOK, f)
 }
 
-func (h *handlers) createTemplate(w http.ResponseWriter, r *http.Request) error {
-	shops, err := h.ShopsOf(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) createTemplate(w http.ResponseWriter, r *http.Request, shops []template.Shop) error {
 	f := droppages.TemplateForm{Values: typedValues(r), Shops: shops, RequestKey: r.PostFormValue("request_key")}
 	spec, broken := readSpec(f.Values, shops, h.DefaultZone)
 	broken = h.openingAhead(spec, broken)
@@ -92,11 +88,7 @@ func (h *handlers) stored(w http.ResponseWriter, r *http.Request, t template.Tem
 	return h.Done(w, r, url, ui.Good, shell.Say(r, "done.publish", published.Name))
 }
 
-func (h *handlers) editTemplate(w http.ResponseWriter, r *http.Request) error {
-	t, err := shell.OwnTemplate(r, h.Templates)
-	if err != nil {
-		return err
-	}
+func (h *handlers) editTemplate(w http.ResponseWriter, r *http.Request, t template.Template) error {
 	if err := h.editable(t); err != nil {
 		return err
 	}
@@ -125,11 +117,7 @@ func (h *handlers) formOf(t template.Template, shops []template.Shop) droppages.
 		Opened: t.Stored != template.Draft && !h.Now().Before(t.OpensAt)}
 }
 
-func (h *handlers) saveTemplate(w http.ResponseWriter, r *http.Request) error {
-	t, err := shell.OwnTemplate(r, h.Templates)
-	if err != nil {
-		return err
-	}
+func (h *handlers) saveTemplate(w http.ResponseWriter, r *http.Request, t template.Template) error {
 	shops, err := h.ShopsOf(r)
 	if err != nil {
 		return err
@@ -158,7 +146,7 @@ func (h *handlers) saveTemplate(w http.ResponseWriter, r *http.Request) error {
 	saved, err := save(r.Context(), shell.Actor(r), t.ID, template.Edition{Version: version, Spec: spec})
 	switch {
 	case errors.Is(err, fault.ErrStale):
-		if t, err = shell.OwnTemplate(r, h.Templates); err != nil {
+		if t, err = shell.OwnTemplate(h.Templates)(r); err != nil {
 			return err
 		}
 		return h.showConflict(w, r, t, f)
@@ -230,11 +218,7 @@ func (h *handlers) previewTemplate(w http.ResponseWriter, r *http.Request) error
 
 // messageStep answers the messages of the drop as typed so far, and sends a test to the member if a
 // button asks for it. Without scripts it shows the whole form again, as typed.
-func (h *handlers) messageStep(w http.ResponseWriter, r *http.Request) error {
-	shops, err := h.ShopsOf(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) messageStep(w http.ResponseWriter, r *http.Request, shops []template.Shop) error {
 	f := droppages.TemplateForm{Values: typedValues(r), Shops: shops, RequestKey: r.PostFormValue("request_key")}
 	id, _ := strconv.ParseInt(r.PostFormValue("drop"), 10, 64) // nonsense is none
 	if t, err := shell.VisibleTemplate(r, h.Templates, id); err != nil {

@@ -228,7 +228,7 @@ func (h *handlers) templateQuery(r *http.Request) (droppages.Templates, template
 }
 
 func (h *handlers) showTemplate(w http.ResponseWriter, r *http.Request) error {
-	t, err := shell.TemplateOf(r, h.Templates)
+	t, err := shell.TemplateOf(h.Templates)(r)
 	if errors.Is(err, template.ErrNotFound) {
 		return h.showDeleted(w, r)
 	}

@@ -16,11 +16,7 @@ func moneyFile(name string) shell.File[report.Hour] {
 }
 
 // exportMoney sends the drop's orders by hour.
-func (h *handlers) exportMoney(w http.ResponseWriter, r *http.Request) error {
-	id, err := shell.PathID(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) exportMoney(w http.ResponseWriter, r *http.Request, id int64) error {
 	_, hours, err := h.Reports.Earning(r.Context(), shell.Actor(r), id)
 	if err != nil {
 		return err

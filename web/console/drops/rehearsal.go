@@ -13,11 +13,7 @@ import (
 )
 
 // showRehearsals shows the rehearsals of a drop, and how the running one proceeds.
-func (h *handlers) showRehearsals(w http.ResponseWriter, r *http.Request) error {
-	t, err := shell.TemplateOf(r, h.Templates)
-	if err != nil {
-		return err
-	}
+func (h *handlers) showRehearsals(w http.ResponseWriter, r *http.Request, t template.Template) error {
 	p, err := h.rehearsals(r, t)
 	if err != nil {
 		return err
@@ -33,7 +29,7 @@ func (h *handlers) rehearsals(r *http.Request, t template.Template) (p droppages
 
 // rehearse asks for a rehearsal.
 func (h *handlers) rehearse(w http.ResponseWriter, r *http.Request) error {
-	t, err := shell.OwnTemplate(r, h.Templates)
+	t, err := shell.OwnTemplate(h.Templates)(r)
 	if err != nil {
 		return err
 	}
@@ -53,11 +49,7 @@ func (h *handlers) rehearse(w http.ResponseWriter, r *http.Request) error {
 }
 
 // dressForm asks whether the drop should get a dress rehearsal.
-func (h *handlers) dressForm(w http.ResponseWriter, r *http.Request) error {
-	t, err := shell.OwnTemplate(r, h.Templates)
-	if err != nil {
-		return err
-	}
+func (h *handlers) dressForm(w http.ResponseWriter, r *http.Request, t template.Template) error {
 	return h.Ask(w, r, http.StatusOK, h.dressQuestion(r, t))
 }
 
@@ -70,7 +62,7 @@ func (h *handlers) dressQuestion(r *http.Request, t template.Template) pageparts
 
 // dress adds a dress rehearsal to a draft.
 func (h *handlers) dress(w http.ResponseWriter, r *http.Request) error {
-	t, err := shell.OwnTemplate(r, h.Templates)
+	t, err := shell.OwnTemplate(h.Templates)(r)
 	if err != nil {
 		return err
 	}

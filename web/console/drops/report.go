@@ -69,13 +69,9 @@ func (h *handlers) compareReport(r *http.Request, made *report.Report) error {
 func reportURL(id int64) string { return shell.TemplateURL(id) + "/report" }
 
 // shareReport makes a link to the report.
-func (h *handlers) shareReport(w http.ResponseWriter, r *http.Request) error {
-	id, err := shell.PathID(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) shareReport(w http.ResponseWriter, r *http.Request, id int64) error {
 	days, _ := strconv.Atoi(r.PostFormValue("days")) // nonsense is no life
-	_, err = h.Reports.Share(r.Context(), shell.Actor(r), id, time.Duration(days)*24*time.Hour)
+	_, err := h.Reports.Share(r.Context(), shell.Actor(r), id, time.Duration(days)*24*time.Hour)
 	switch {
 	case errors.Is(err, report.ErrTooManyLinks), errors.Is(err, report.ErrLinksOff):
 		return h.drawReport(w, r, http.StatusConflict, ui.FaultText(r.Context(), err))
@@ -88,11 +84,7 @@ func (h *handlers) shareReport(w http.ResponseWriter, r *http.Request) error {
 }
 
 // revokeReport ends a link to the report.
-func (h *handlers) revokeReport(w http.ResponseWriter, r *http.Request) error {
-	id, err := shell.PathID(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) revokeReport(w http.ResponseWriter, r *http.Request, id int64) error {
 	link, err := strconv.ParseInt(r.PathValue("link"), 10, 64)
 	if err != nil || link <= 0 {
 		return shell.ErrNoPage
@@ -104,11 +96,7 @@ func (h *handlers) revokeReport(w http.ResponseWriter, r *http.Request) error {
 }
 
 // showResults sets the last drops side by side.
-func (h *handlers) showResults(w http.ResponseWriter, r *http.Request) error {
-	shops, err := h.ShopsOf(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) showResults(w http.ResponseWriter, r *http.Request, shops []template.Shop) error {
 	p := droppages.Trend{Shops: shops}
 	list, shop, err := h.trend(r)
 	if err != nil {

@@ -45,20 +45,12 @@ func (h *handlers) modelQuestion(r *http.Request, t template.Template, typed, br
 			Action: shell.TemplateURL(t.ID) + "/model", Cancel: shell.TemplateURL(t.ID), Submit: l.T("models.save"), Kind: "primary", NoReason: true}}
 }
 
-func (h *handlers) modelForm(w http.ResponseWriter, r *http.Request) error {
-	t, err := shell.OwnTemplate(r, h.Templates)
-	if err != nil {
-		return err
-	}
+func (h *handlers) modelForm(w http.ResponseWriter, r *http.Request, t template.Template) error {
 	name := []rune(t.Name)
 	return h.Ask(w, r, http.StatusOK, h.modelQuestion(r, t, string(name[:min(len(name), template.MaxModelName)]), ""))
 }
 
-func (h *handlers) saveModel(w http.ResponseWriter, r *http.Request) error {
-	t, err := shell.OwnTemplate(r, h.Templates)
-	if err != nil {
-		return err
-	}
+func (h *handlers) saveModel(w http.ResponseWriter, r *http.Request, t template.Template) error {
 	typed := r.PostFormValue("name")
 	m, err := h.Models.Save(r.Context(), shell.Actor(r), t.ID, typed)
 	switch broken := modelErrors(err); {
@@ -88,13 +80,9 @@ func statusOf(err error) int {
 	return http.StatusUnprocessableEntity
 }
 
-func (h *handlers) renameModel(w http.ResponseWriter, r *http.Request) error {
-	id, err := shell.PathID(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) renameModel(w http.ResponseWriter, r *http.Request, id int64) error {
 	typed := r.PostFormValue("name")
-	_, err = h.Models.Rename(r.Context(), shell.Actor(r), id, typed)
+	_, err := h.Models.Rename(r.Context(), shell.Actor(r), id, typed)
 	if broken := modelErrors(err); len(broken) > 0 {
 		return h.drawModels(w, r, statusOf(err), droppages.Models{Renaming: id, NewName: typed, Errors: broken})
 	}
@@ -104,11 +92,7 @@ func (h *handlers) renameModel(w http.ResponseWriter, r *http.Request) error {
 	return h.Done(w, r, "/templates/models", ui.Good, shell.Say(r, "models.renamed"))
 }
 
-func (h *handlers) deleteModel(w http.ResponseWriter, r *http.Request) error {
-	id, err := shell.PathID(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) deleteModel(w http.ResponseWriter, r *http.Request, id int64) error {
 	m, err := h.Models.Delete(r.Context(), shell.Actor(r), id)
 	if err != nil {
 		return err
@@ -116,11 +100,7 @@ func (h *handlers) deleteModel(w http.ResponseWriter, r *http.Request) error {
 	return h.DoneUndoable(w, r, "/templates/models", shell.Say(r, "models.deleted", m.Name), ui.Undo{Action: fmt.Sprintf("/templates/models/%d/restore", id)})
 }
 
-func (h *handlers) restoreModel(w http.ResponseWriter, r *http.Request) error {
-	id, err := shell.PathID(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) restoreModel(w http.ResponseWriter, r *http.Request, id int64) error {
 	m, undone, err := h.Models.Restore(r.Context(), shell.Actor(r), id)
 	if modelErrors(err) != nil { // the name, or the last place, is taken by now
 		return h.Done(w, r, "/templates/models", ui.Warn, ui.FaultText(r.Context(), err))

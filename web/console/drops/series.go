@@ -285,11 +285,7 @@ func valuesOfSeries(s series.Series) map[string]string {
 	return v
 }
 
-func (h *handlers) editSeries(w http.ResponseWriter, r *http.Request) error {
-	id, err := shell.PathID(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) editSeries(w http.ResponseWriter, r *http.Request, id int64) error {
 	s, err := h.Series.Series(r.Context(), shell.Actor(r), id)
 	if err != nil {
 		return err
@@ -300,11 +296,7 @@ func (h *handlers) editSeries(w http.ResponseWriter, r *http.Request) error {
 	return h.showSeriesForm(w, r, http.StatusOK, droppages.SeriesForm{ID: id, Values: valuesOfSeries(s)})
 }
 
-func (h *handlers) saveSeries(w http.ResponseWriter, r *http.Request) error {
-	id, err := shell.PathID(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) saveSeries(w http.ResponseWriter, r *http.Request, id int64) error {
 	f := typedSeries(r)
 	f.ID = id
 	spec, broken := readSeries(f.Values)

@@ -54,11 +54,7 @@ func (h *handlers) takeSeries(w http.ResponseWriter, r *http.Request) error {
 	return h.Done(w, r, seriesURL(s.ID), ui.Good, shell.Say(r, "series."+string(step)+".done", s.Name))
 }
 
-func (h *handlers) saveHolidays(w http.ResponseWriter, r *http.Request) error {
-	id, err := shell.PathID(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) saveHolidays(w http.ResponseWriter, r *http.Request, id int64) error {
 	s, err := h.Series.Series(r.Context(), shell.Actor(r), id)
 	if err != nil {
 		return err

@@ -15,11 +15,7 @@ import (
 	"dropbell/web/console/shell"
 )
 
-func (h *handlers) listShops(w http.ResponseWriter, r *http.Request) error {
-	list, err := h.ShopsOf(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) listShops(w http.ResponseWriter, r *http.Request, list []template.Shop) error {
 	return h.Show(w, r, http.StatusOK, droppages.Shops{List: list}.Page())
 }
 
@@ -63,11 +59,7 @@ func (h *handlers) createShop(w http.ResponseWriter, r *http.Request) error {
 	return h.keepShop(w, r, s, f)
 }
 
-func (h *handlers) saveShop(w http.ResponseWriter, r *http.Request) error {
-	old, err := h.Shop(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) saveShop(w http.ResponseWriter, r *http.Request, old template.Shop) error {
 	s, f := typedShop(r)
 	s.Number, f.Values["shop_number"], f.Was = old.Number, strconv.FormatInt(old.Number, 10), old.Shown()
 	if both := shell.Merge(r, f.Values, f.Was); len(both) > 0 {
@@ -120,11 +112,7 @@ type Shops interface {
 }
 
 // exportShops sends the shops that the viewer may see.
-func (h *handlers) exportShops(w http.ResponseWriter, r *http.Request) error {
-	list, err := h.ShopsOf(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) exportShops(w http.ResponseWriter, r *http.Request, list []template.Shop) error {
 	return shell.FileOf("shops", []string{"shop_number", "name", "timezone"}, func(s template.Shop) []any {
 		return []any{s.Number, s.Name, s.Timezone}
 	}).Send(h.Shell, w, r, shell.Each(list))

@@ -16,11 +16,7 @@ import (
 	"dropbell/web/console/shell"
 )
 
-func (h *handlers) confirmStep(w http.ResponseWriter, r *http.Request) error {
-	t, err := shell.OwnTemplate(r, h.Templates)
-	if err != nil {
-		return err
-	}
+func (h *handlers) confirmStep(w http.ResponseWriter, r *http.Request, t template.Template) error {
 	p, err := h.stepQuestion(r, t)
 	if err != nil {
 		return err
@@ -28,11 +24,7 @@ func (h *handlers) confirmStep(w http.ResponseWriter, r *http.Request) error {
 	return h.AskStep(w, r, p)
 }
 
-func (h *handlers) takeStep(w http.ResponseWriter, r *http.Request) error {
-	id, err := shell.PathID(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) takeStep(w http.ResponseWriter, r *http.Request, id int64) error {
 	step := r.PathValue("step")
 	t, outcome, err := h.Templates.Take(r.Context(), shell.Actor(r), id,
 		template.Wish{Step: template.Transition(step), Version: shell.ShownVersion(r), Reason: shell.Reason(r)})
@@ -144,11 +136,7 @@ func (h *handlers) stepPoints(r *http.Request, t template.Template, step string)
 	return []string{l.T("confirm.cancel.1"), l.T("confirm.cancel.2", board.Progress().Waiting)}, nil
 }
 
-func (h *handlers) moveForm(w http.ResponseWriter, r *http.Request) error {
-	t, err := h.movable(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) moveForm(w http.ResponseWriter, r *http.Request, t template.Template) error {
 	p := h.moveQuestion(r, t)
 	if r.FormValue("opens_at") == "" {
 		p.Opens.Value, p.Opens.Fold = shell.TypedTime(t.OpensAt, t.Zone())
@@ -169,7 +157,7 @@ func (h *handlers) moveForm(w http.ResponseWriter, r *http.Request) error {
 
 // movable refuses the form where the opening is in the past or not public.
 func (h *handlers) movable(r *http.Request) (template.Template, error) {
-	t, err := shell.OwnTemplate(r, h.Templates)
+	t, err := shell.OwnTemplate(h.Templates)(r)
 	if err != nil {
 		return t, err
 	}
@@ -212,11 +200,7 @@ func (h *handlers) blast(t template.Template, b reminder.Board, at time.Time) dr
 	return droppages.Blast{Valid: true, OpensAt: at, Shift: at.Sub(t.OpensAt), Booked: e.Booked, Reminded: e.Reminded, Late: e.Late, Lost: e.Lost}
 }
 
-func (h *handlers) move(w http.ResponseWriter, r *http.Request) error {
-	t, err := h.movable(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) move(w http.ResponseWriter, r *http.Request, t template.Template) error {
 	p := h.moveQuestion(r, t)
 	if err := h.fillMove(r, t, &p); err != nil {
 		return err
@@ -257,11 +241,7 @@ func (h *handlers) askMove(w http.ResponseWriter, r *http.Request, status int, p
 	return h.Show(w, r, status, p.Page())
 }
 
-func (h *handlers) stockForm(w http.ResponseWriter, r *http.Request) error {
-	t, err := shell.OwnTemplate(r, h.Templates)
-	if err != nil {
-		return err
-	}
+func (h *handlers) stockForm(w http.ResponseWriter, r *http.Request, t template.Template) error {
 	if err := h.editable(t); err != nil {
 		return err
 	}
@@ -293,11 +273,7 @@ func (h *handlers) waiting(r *http.Request, t template.Template) int64 {
 	return s.Wait.Waiting - s.Wait.Offered
 }
 
-func (h *handlers) raiseStock(w http.ResponseWriter, r *http.Request) error {
-	t, err := shell.OwnTemplate(r, h.Templates)
-	if err != nil {
-		return err
-	}
+func (h *handlers) raiseStock(w http.ResponseWriter, r *http.Request, t template.Template) error {
 	typed := r.PostFormValue("stock")
 	again := func(status int, text string) error { return h.Ask(w, r, status, h.stockQuestion(r, t, typed, text)) }
 	rd := &shell.Reading{Values: map[string]string{"stock": typed}}

@@ -65,7 +65,7 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Post("/shops/{id}/message", staff.ManageTemplates, h.of(h.ofShop, h.change)),
 		shell.Get("/shops/{id}/message/mail", staff.View, h.of(h.ofShop, h.mail)),
 	}),
-		shell.Get("/shops/{id}/pictures", staff.View, h.showLibrary),
-		shell.Upload(shell.Post("/shops/{id}/pictures", staff.ManageTemplates, h.uploadPicture)),
+		shell.Get("/shops/{id}/pictures", staff.View, shell.With(h.viewedShop, h.showLibrary)),
+		shell.Upload(shell.Post("/shops/{id}/pictures", staff.ManageTemplates, shell.With(h.viewedShop, h.uploadPicture))),
 		shell.Post("/shops/{id}/pictures/{hash}", staff.ManageTemplates, h.changePicture))
 }

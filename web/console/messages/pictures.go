@@ -61,11 +61,7 @@ func (h *handlers) viewedShop(r *http.Request) (template.Shop, error) {
 	return template.Shop{}, err
 }
 
-func (h *handlers) showLibrary(w http.ResponseWriter, r *http.Request) error {
-	s, err := h.viewedShop(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) showLibrary(w http.ResponseWriter, r *http.Request, s template.Shop) error {
 	p, err := h.library(r, s)
 	if err != nil {
 		return err
@@ -75,11 +71,7 @@ func (h *handlers) showLibrary(w http.ResponseWriter, r *http.Request) error {
 
 // uploadPicture stores the picture of a form. Scripts ask for JSON and get the address of the
 // picture, or why it was refused.
-func (h *handlers) uploadPicture(w http.ResponseWriter, r *http.Request) error {
-	s, err := h.viewedShop(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) uploadPicture(w http.ResponseWriter, r *http.Request, s template.Shop) error {
 	var stored picture.Picture
 	name, alt, content, err := received(r)
 	if err == nil {

@@ -35,7 +35,7 @@ func (h *handlers) of(find func(*http.Request) (about, error), then func(http.Re
 }
 
 func (h *handlers) ofTemplate(r *http.Request) (about, error) {
-	t, err := shell.TemplateOf(r, h.Templates)
+	t, err := shell.TemplateOf(h.Templates)(r)
 	if err != nil {
 		return about{}, err
 	}

@@ -42,6 +42,18 @@ type Route struct {
 // Handler answers a request or returns why it cannot.
 type Handler func(w http.ResponseWriter, r *http.Request) error
 
+// With is a handler that first loads the object of the request, such as its id or its drop. If load
+// returns an error, the error is the answer.
+func With[T any](load func(*http.Request) (T, error), h func(http.ResponseWriter, *http.Request, T) error) Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		loaded, err := load(r)
+		if err != nil {
+			return err
+		}
+		return h(w, r, loaded)
+	}
+}
+
 // Get is a page at the pattern, for members with the permission.
 func Get(pattern string, needs staff.Permission, h Handler) Route {
 	return Route{Method: http.MethodGet, Pattern: pattern, Needs: needs, Serve: h}

@@ -28,22 +28,26 @@ func TemplateCrumbs(r *http.Request, t template.Template) []ui.Crumb {
 // TemplateURL is the page of the template.
 func TemplateURL(id int64) string { return "/templates/" + strconv.FormatInt(id, 10) }
 
-// TemplateOf returns the template in the address.
-func TemplateOf(r *http.Request, from Templates) (template.Template, error) {
-	id, err := PathID(r)
-	if err != nil {
-		return template.Template{}, err
+// TemplateOf returns a function that returns the template in the address of a request.
+func TemplateOf(from Templates) func(*http.Request) (template.Template, error) {
+	return func(r *http.Request) (template.Template, error) {
+		id, err := PathID(r)
+		if err != nil {
+			return template.Template{}, err
+		}
+		return from.Template(r.Context(), Actor(r), id)
 	}
-	return from.Template(r.Context(), Actor(r), id)
 }
 
 // OwnTemplate is [TemplateOf] for members who may change the template.
-func OwnTemplate(r *http.Request, from Templates) (template.Template, error) {
-	t, err := TemplateOf(r, from)
-	if err != nil {
-		return t, err
+func OwnTemplate(from Templates) func(*http.Request) (template.Template, error) {
+	return func(r *http.Request) (template.Template, error) {
+		t, err := TemplateOf(from)(r)
+		if err != nil {
+			return t, err
+		}
+		return t, Actor(r).May(staff.ManageTemplates, t.ShopNumber)
 	}
-	return t, Actor(r).May(staff.ManageTemplates, t.ShopNumber)
 }
 
 // VisibleTemplate returns the template if the viewer may see it, else nil.

@@ -71,11 +71,7 @@ func (h *handlers) alertSettings(r *http.Request) (p workpages.AlertSettings, er
 	return p, nil
 }
 
-func (h *handlers) showAlertSettings(w http.ResponseWriter, r *http.Request) error {
-	p, err := h.alertSettings(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) showAlertSettings(w http.ResponseWriter, r *http.Request, p workpages.AlertSettings) error {
 	return h.drawAlertSettings(w, r, http.StatusOK, p)
 }
 
@@ -128,11 +124,7 @@ func (h *handlers) addDestination(w http.ResponseWriter, r *http.Request) error 
 	return h.drawAlertSettings(w, r, http.StatusUnprocessableEntity, p)
 }
 
-func (h *handlers) tryDestination(w http.ResponseWriter, r *http.Request) error {
-	id, err := shell.PathID(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) tryDestination(w http.ResponseWriter, r *http.Request, id int64) error {
 	d, err := h.Alerts.Try(r.Context(), shell.Actor(r), id)
 	if err != nil {
 		return err
@@ -140,11 +132,7 @@ func (h *handlers) tryDestination(w http.ResponseWriter, r *http.Request) error 
 	return h.Done(w, r, "/alerts/settings", ui.Good, shell.Say(r, "alerts.tried", d.Name))
 }
 
-func (h *handlers) removeDestination(w http.ResponseWriter, r *http.Request) error {
-	id, err := shell.PathID(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) removeDestination(w http.ResponseWriter, r *http.Request, id int64) error {
 	if err := h.Alerts.Remove(r.Context(), shell.Actor(r), id); err != nil {
 		return err
 	}

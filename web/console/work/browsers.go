@@ -52,22 +52,14 @@ func (h *handlers) followBrowser(w http.ResponseWriter, r *http.Request, in staf
 	return h.Browsers.Follow(r.Context(), in.StaffID, digest, in.ID)
 }
 
-func (h *handlers) tryBrowser(w http.ResponseWriter, r *http.Request) error {
-	id, err := shell.PathID(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) tryBrowser(w http.ResponseWriter, r *http.Request, id int64) error {
 	if err := h.Browsers.Try(r.Context(), shell.Frame(r).Member, id); err != nil {
 		return err
 	}
 	return h.Done(w, r, "/alerts/settings", ui.Good, shell.Say(r, "browsers.tried"))
 }
 
-func (h *handlers) removeBrowser(w http.ResponseWriter, r *http.Request) error {
-	id, err := shell.PathID(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) removeBrowser(w http.ResponseWriter, r *http.Request, id int64) error {
 	if err := h.Browsers.Remove(r.Context(), shell.Frame(r).Member, id); err != nil {
 		return err
 	}

@@ -35,24 +35,16 @@ func (h *handlers) deadMessageQuestion(r *http.Request, id int64) pageparts.Conf
 			Action: fmt.Sprintf("/dead-messages/%d/%s", id, step), Cancel: "/dead-messages", Submit: shell.Say(r, "dead."+step), Kind: kind}}
 }
 
-func (h *handlers) confirmDeadMessage(w http.ResponseWriter, r *http.Request) error {
-	id, err := shell.PathID(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) confirmDeadMessage(w http.ResponseWriter, r *http.Request, id int64) error {
 	return h.Ask(w, r, http.StatusOK, h.deadMessageQuestion(r, id))
 }
 
-func (h *handlers) settleDeadMessage(w http.ResponseWriter, r *http.Request) error {
-	id, err := shell.PathID(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) settleDeadMessage(w http.ResponseWriter, r *http.Request, id int64) error {
 	settle, text := h.DeadMessages.Discard, "dead.discarded_now"
 	if r.PathValue("step") == "requeue" {
 		settle, text = h.DeadMessages.Requeue, "dead.requeued_now"
 	}
-	err = settle(r.Context(), shell.Actor(r), id)
+	err := settle(r.Context(), shell.Actor(r), id)
 	if fault.KindOf(err) == fault.Invalid || fault.KindOf(err) == fault.NotFound {
 		p := h.deadMessageQuestion(r, id)
 		p.Error = ui.FaultText(r.Context(), err)

@@ -87,11 +87,7 @@ func (h *handlers) showWork(w http.ResponseWriter, r *http.Request) error {
 	return h.Either(w, r, p.Card(), p.Page())
 }
 
-func (h *handlers) confirmStopWork(w http.ResponseWriter, r *http.Request) error {
-	j, err := h.loadWork(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) confirmStopWork(w http.ResponseWriter, r *http.Request, j job.Job) error {
 	if err := shell.Actor(r).May(j.Needs, j.ShopNumber); err != nil {
 		return err
 	}
@@ -104,11 +100,7 @@ func (h *handlers) confirmStopWork(w http.ResponseWriter, r *http.Request) error
 		Action: url + "/cancel", Cancel: url, Submit: l.T("jobs.cancel"), Kind: "danger", NoReason: true}})
 }
 
-func (h *handlers) stopWork(w http.ResponseWriter, r *http.Request) error {
-	id, err := shell.PathID(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) stopWork(w http.ResponseWriter, r *http.Request, id int64) error {
 	j, err := h.Jobs.Cancel(r.Context(), shell.Actor(r), id)
 	url := pageparts.Work{Job: job.Job{ID: id}}.URL()
 	if errors.Is(err, job.ErrOver) {
@@ -130,11 +122,7 @@ func (h *handlers) mayReadRows(r *http.Request, j job.Job) error {
 
 // workErrors sends every row that failed or has a note as a file. The last column distinguishes
 // failed rows and notes.
-func (h *handlers) workErrors(w http.ResponseWriter, r *http.Request) error {
-	j, err := h.loadWork(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) workErrors(w http.ResponseWriter, r *http.Request, j job.Job) error {
 	if err := h.mayReadRows(r, j); err != nil {
 		return err
 	}

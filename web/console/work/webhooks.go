@@ -33,13 +33,13 @@ func (h *handlers) webhookRoutes() []shell.Route {
 		shell.Sure(shell.Post("/webhooks", staff.Operate, h.createWebhook)),
 		shell.Get("/webhooks/{id}", staff.View, h.showWebhook),
 		shell.Sure(shell.Get("/webhooks/{id}/edit", staff.Operate, h.editWebhook)),
-		shell.Sure(shell.Post("/webhooks/{id}", staff.Operate, h.saveWebhook)),
-		shell.Post("/webhooks/{id}/test", staff.Operate, h.testWebhook),
+		shell.Sure(shell.Post("/webhooks/{id}", staff.Operate, shell.With(shell.PathID, h.saveWebhook))),
+		shell.Post("/webhooks/{id}/test", staff.Operate, shell.With(shell.PathID, h.testWebhook)),
 		shell.Get("/webhooks/{id}/replay", staff.Operate, h.askReplay),
-		shell.Post("/webhooks/{id}/replay", staff.Operate, h.replayWebhook),
+		shell.Post("/webhooks/{id}/replay", staff.Operate, shell.With(h.loadWebhook, h.replayWebhook)),
 		shell.Sure(shell.Get("/webhooks/{id}/{step:rotate|remove}", staff.Operate, h.confirmWebhook)),
-		shell.Sure(shell.Post("/webhooks/{id}/{step:rotate|remove}", staff.Operate, h.stepWebhook)),
-		shell.Get("/webhooks/{id}/deliveries/{delivery}", staff.View, h.showDelivery),
+		shell.Sure(shell.Post("/webhooks/{id}/{step:rotate|remove}", staff.Operate, shell.With(shell.PathID, h.stepWebhook))),
+		shell.Get("/webhooks/{id}/deliveries/{delivery}", staff.View, shell.With(h.loadWebhook, h.showDelivery)),
 		shell.Post("/webhooks/{id}/deliveries/{delivery}/replay", staff.Operate, h.replayDelivery),
 	}
 }
@@ -173,14 +173,10 @@ func (h *handlers) editWebhook(w http.ResponseWriter, r *http.Request) error {
 		Values: map[string]string{"url": e.URL, "description": e.Description}})
 }
 
-func (h *handlers) saveWebhook(w http.ResponseWriter, r *http.Request) error {
-	id, err := shell.PathID(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) saveWebhook(w http.ResponseWriter, r *http.Request, id int64) error {
 	f, in := typedWebhook(r)
 	f.ID, f.Version = id, shell.ShownVersion(r)
-	_, err = h.Hooks.Change(r.Context(), shell.Actor(r), id, f.Version, in)
+	_, err := h.Hooks.Change(r.Context(), shell.Actor(r), id, f.Version, in)
 	if fields := shell.FieldsOf(err); fields != nil {
 		f.Errors = fields
 		return h.webhookForm(w, r, http.StatusUnprocessableEntity, f)
@@ -205,12 +201,8 @@ func (h *handlers) settled(w http.ResponseWriter, r *http.Request, to string, er
 	return h.Done(w, r, to, ui.Good, text)
 }
 
-func (h *handlers) testWebhook(w http.ResponseWriter, r *http.Request) error {
-	id, err := shell.PathID(r)
-	if err != nil {
-		return err
-	}
-	_, err = h.Hooks.Test(r.Context(), shell.Actor(r), id)
+func (h *handlers) testWebhook(w http.ResponseWriter, r *http.Request, id int64) error {
+	_, err := h.Hooks.Test(r.Context(), shell.Actor(r), id)
 	return h.settled(w, r, webhookPath(id), err, shell.Say(r, "hooks.test_sent"))
 }
 
@@ -228,11 +220,7 @@ func (h *handlers) askReplay(w http.ResponseWriter, r *http.Request) error {
 // maxReplayHours is ninety days, the longest that events are kept.
 const maxReplayHours = 90 * 24
 
-func (h *handlers) replayWebhook(w http.ResponseWriter, r *http.Request) error {
-	e, err := h.loadWebhook(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) replayWebhook(w http.ResponseWriter, r *http.Request, e hook.Endpoint) error {
 	typed := strings.TrimSpace(r.PostFormValue("hours"))
 	hours, err := strconv.Atoi(shell.Narrow(typed))
 	if err != nil || hours < 1 || hours > maxReplayHours {
@@ -262,11 +250,7 @@ func (h *handlers) confirmWebhook(w http.ResponseWriter, r *http.Request) error 
 			Action: webhookPath(e.ID) + "/" + step, Cancel: webhookPath(e.ID), Submit: shell.Say(r, "hooks."+step), Kind: kind}})
 }
 
-func (h *handlers) stepWebhook(w http.ResponseWriter, r *http.Request) error {
-	id, err := shell.PathID(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) stepWebhook(w http.ResponseWriter, r *http.Request, id int64) error {
 	if chi.URLParam(r, "step") == "remove" {
 		if err := h.Hooks.Remove(r.Context(), shell.Actor(r), id); err != nil {
 			return err
@@ -294,11 +278,7 @@ func deliveryOf(r *http.Request) (int64, error) {
 	return id, nil
 }
 
-func (h *handlers) showDelivery(w http.ResponseWriter, r *http.Request) error {
-	e, err := h.loadWebhook(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) showDelivery(w http.ResponseWriter, r *http.Request, e hook.Endpoint) error {
 	id, err := deliveryOf(r)
 	if err != nil {
 		return err

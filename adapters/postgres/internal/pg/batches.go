@@ -28,11 +28,8 @@ const Announced = `('correction', 'cancelled', 'waitlist', 'offer', 'won', 'lost
 
 // Covered returns the ranges of the batches that the owner already has, by channel.
 func Covered(ctx context.Context, db *DB, kind delivery.Kind, owner int64) (all [delivery.Channels][]delivery.Range, err error) {
-	rows, err := db.Pool.Query(ctx, `select channel, from_user, to_user from batches
+	rows := Rows(ctx, db.Pool, `select channel, from_user, to_user from batches
 		where kind = $1 and owner_id = $2 order by channel, from_user`, kind, owner)
-	if err != nil {
-		return all, Translate(err)
-	}
 	var c delivery.Channel
 	var r delivery.Range
 	_, err = pgx.ForEachRow(rows, []any{&c, &r.From, &r.To}, func() error {

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"dropbell/adapters/localstack"
+	"dropbell/musttest"
 )
 
 // TestBulkReadsLeaveConnections starts many more bulk reads than there are
@@ -25,19 +26,13 @@ func TestBulkReadsLeaveConnections(t *testing.T) {
 				url = localstack.TransactionPooler(t, direct, 8)
 			}
 			db, err := Open(t.Context(), url, Options{MaxConns: 6, Log: slog.New(slog.DiscardHandler), TransactionPool: pooled})
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.OK(t, err)
 			t.Cleanup(db.Close)
 			sql, err := pgxpool.New(t.Context(), direct)
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.OK(t, err)
 			t.Cleanup(sql.Close)
 			lock, err := sql.Begin(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.OK(t, err)
 			if _, err := lock.Exec(t.Context(), `lock table reservations in access exclusive mode`); err != nil {
 				t.Fatal(err)
 			}
@@ -50,9 +45,7 @@ func TestBulkReadsLeaveConnections(t *testing.T) {
 				})
 			}
 			waiting := func() (n int) {
-				if err := sql.QueryRow(t.Context(), `select count(*) from pg_locks where not granted and relation = 'reservations'::regclass`).Scan(&n); err != nil {
-					t.Fatal(err)
-				}
+				musttest.OK(t, sql.QueryRow(t.Context(), `select count(*) from pg_locks where not granted and relation = 'reservations'::regclass`).Scan(&n))
 				return n
 			}
 			for waiting() < 3 { // as many as may read
@@ -72,9 +65,7 @@ func TestBulkReadsLeaveConnections(t *testing.T) {
 			if n := waiting(); n != 3 {
 				t.Errorf("%d bulk reads hold a connection each, want 3", n)
 			}
-			if err := lock.Rollback(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			musttest.OK(t, lock.Rollback(t.Context()))
 			reading.Wait()
 		})
 	}
@@ -84,15 +75,11 @@ func TestBulkReadsLeaveConnections(t *testing.T) {
 // queue.
 func TestABulkReadThatIsNotWantedAnyMore(t *testing.T) {
 	db, err := Open(t.Context(), "postgres://nobody@127.0.0.1:1/none", Options{MaxConns: 4, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(db.Close)
 	for range 2 {
 		release, err := db.Bulk(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		defer release()
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)

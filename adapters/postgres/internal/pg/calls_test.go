@@ -11,6 +11,7 @@ import (
 
 	"dropbell/adapters/localstack"
 	"dropbell/domain/fault"
+	"dropbell/musttest"
 )
 
 // TestCallsAreLimited: a limited call ends in its time, whether the call is a
@@ -18,9 +19,7 @@ import (
 // a limit do not end. Each limited call in one context has its own time.
 func TestCallsAreLimited(t *testing.T) {
 	db, err := Open(t.Context(), localstack.Database(t), Options{MaxConns: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer db.Close()
 	const limit = time.Second
 	ctx := LimitCalls(t.Context(), limit)
@@ -58,9 +57,7 @@ func TestCallsAreLimited(t *testing.T) {
 	}
 	for range 4 {
 		held, err := db.Pool.Acquire(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		defer held.Release()
 	}
 	if _, err := db.Pool.Exec(ctx, `select 1`); !errors.Is(Translate(err), ErrUnavailable) {
@@ -73,9 +70,7 @@ func TestCallsAreLimited(t *testing.T) {
 // transaction.
 func TestHangingUpUndoesNothing(t *testing.T) {
 	db, err := Open(t.Context(), localstack.Database(t), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer db.Close()
 	store := func(ctx context.Context, shop int, do func()) error {
 		return db.Tx(ctx, func(tx pgx.Tx) error {

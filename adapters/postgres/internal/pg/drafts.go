@@ -79,11 +79,8 @@ type DeletedDraft struct {
 // DeletedDraftOf returns the deleted draft. found is false if there is none, or
 // if it was deleted longer than kept ago.
 func DeletedDraftOf(ctx context.Context, q Querier, kind DraftKind, id int64, kept time.Duration) (d DeletedDraft, found bool, err error) {
-	rows, err := q.Query(ctx, `select shop_number, name, deleted_at, deleted_by from deleted_drafts
+	rows := Rows(ctx, q, `select shop_number, name, deleted_at, deleted_by from deleted_drafts
 		where kind = $1 and id = $2 and deleted_at > clock_timestamp() - $3::interval`, kind, id, kept)
-	if err != nil {
-		return d, false, err
-	}
 	d, err = pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[DeletedDraft])
 	if errors.Is(err, pgx.ErrNoRows) {
 		return d, false, nil

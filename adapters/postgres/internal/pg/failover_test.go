@@ -10,6 +10,7 @@ import (
 
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/musttest"
 )
 
 // TestThePoolFollowsThePrimary: the address names two servers, the primary is
@@ -19,28 +20,20 @@ func TestThePoolFollowsThePrimary(t *testing.T) {
 	standby := localstack.Standby(t, primary)
 	url := fmt.Sprintf("postgres://dropbell@127.0.0.1:%d,127.0.0.1:%d/dropbell?sslmode=disable&target_session_attrs=read-write", primary.Port(), standby.Port())
 	db, err := pg.Open(t.Context(), url, pg.Options{Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer db.Close()
 	write := func() error {
 		_, err := db.Pool.Exec(t.Context(), `update console_settings set second_factor = second_factor`)
 		return pg.Translate(err)
 	}
-	if err := write(); err != nil {
-		t.Fatal(err)
-	}
-	if err := primary.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, write())
+	musttest.OK(t, primary.Kill())
 	for range 3 { // each connection that is broken, and then none
 		if err := write(); !errors.Is(err, pg.ErrUnavailable) {
 			t.Fatalf("without a primary: %v", err)
 		}
 	}
-	if err := standby.Promote(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, standby.Promote(context.Background()))
 	if err := write(); err != nil {
 		t.Errorf("on the promoted standby: %v", err)
 	}
@@ -50,15 +43,11 @@ func TestThePoolFollowsThePrimary(t *testing.T) {
 // accepts no more writes, as after a failover behind a pooler.
 func TestConnectionsToADemotedPrimaryAreDropped(t *testing.T) {
 	db, err := pg.Open(t.Context(), localstack.Database(t), pg.Options{Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer db.Close()
 	session := func() (pid uint32) {
 		t.Helper()
-		if err := db.Pool.QueryRow(t.Context(), `select pg_backend_pid()`).Scan(&pid); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, db.Pool.QueryRow(t.Context(), `select pg_backend_pid()`).Scan(&pid))
 		return pid
 	}
 	old := session()

@@ -35,15 +35,12 @@ func CountReported(sum *feedback.Tally, sent *roaring64.Bitmap, sets [4][]byte) 
 // StrayFeedback returns, by batch, the counts of reports about sent messages. It covers only
 // the batches that are [FeedbackStray].
 func StrayFeedback(ctx context.Context, q Querier, batches []int64) (map[int64]feedback.Tally, error) {
-	rows, err := q.Query(ctx, `select b.id, b.sent, f.delivered, f.bounced, f.complained, f.soft from batch_feedback f join batches b on b.id = f.batch_id
+	rows := Rows(ctx, q, `select b.id, b.sent, f.delivered, f.bounced, f.complained, f.soft from batch_feedback f join batches b on b.id = f.batch_id
 		where f.batch_id = any($1) and `+FeedbackStray, batches)
-	if err != nil {
-		return nil, Translate(err)
-	}
 	all := map[int64]feedback.Tally{}
 	var id int64
 	var sets [5][]byte
-	_, err = pgx.ForEachRow(rows, []any{&id, &sets[0], &sets[1], &sets[2], &sets[3], &sets[4]}, func() error {
+	_, err := pgx.ForEachRow(rows, []any{&id, &sets[0], &sets[1], &sets[2], &sets[3], &sets[4]}, func() error {
 		var t feedback.Tally
 		err := countSets(&t, sets)
 		all[id] = t
@@ -98,10 +95,7 @@ func TalliesIn(ctx context.Context, db *DB, q Querier, kind delivery.Kind, owner
 
 // readTallies also returns the number of batches whose sets were decoded.
 func readTallies(ctx context.Context, q Querier, kind delivery.Kind, owners []int64) (kept []delivery.FeedbackSum, decoded int, err error) {
-	rows, err := q.Query(ctx, talliesSQL, kind, owners)
-	if err != nil {
-		return nil, 0, Translate(err)
-	}
+	rows := Rows(ctx, q, talliesSQL, kind, owners)
 	var list []delivery.FeedbackSum
 	var s delivery.FeedbackSum
 	var sets [5][]byte

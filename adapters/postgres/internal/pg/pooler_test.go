@@ -10,6 +10,7 @@ import (
 	"dropbell/adapters/localstack"
 	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/musttest"
 )
 
 const remedy = "DATABASE_POOL_MODE=transaction"
@@ -24,9 +25,7 @@ func TestATransactionPoolerIsNamed(t *testing.T) {
 		named bool
 	}{{direct, false, false}, {pooled, true, false}, {pooled, false, true}} {
 		db, err := pg.Open(context.Background(), c.url, pg.Options{TransactionPool: c.known})
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		t.Cleanup(db.Close)
 		for range 2 {
 			err = db.Ready(t.Context(), 1)
@@ -40,9 +39,7 @@ func TestATransactionPoolerIsNamed(t *testing.T) {
 // TestErrorsGiveAPoolerAway that was not found by its probe, because it was busy.
 func TestErrorsGiveAPoolerAway(t *testing.T) {
 	db, err := pg.Open(context.Background(), localstack.Database(t), pg.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(db.Close)
 	for _, c := range []struct {
 		code  string
@@ -61,9 +58,7 @@ func TestPreparedStatementsGiveAPoolerAway(t *testing.T) {
 	var last error
 	for range 2 {
 		db, err := pg.Open(context.Background(), pooled, pg.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		t.Cleanup(db.Close)
 		if _, err = dropsdb.NewTemplates(db).Shops(t.Context()); err != nil {
 			last = db.Ready(t.Context(), 1)

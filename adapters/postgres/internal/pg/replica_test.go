@@ -9,6 +9,7 @@ import (
 
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/musttest"
 )
 
 // replicaFixture is a primary with a standby that reports may be read from.
@@ -97,9 +98,7 @@ func TestReportsReadTheReplica(t *testing.T) {
 		t.Error("read from a replica at which nobody has looked yet")
 	}
 	made, err := f.replica.Position(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	f.until("caught up with the table", func(pg.ReplicaState) bool { _, from := f.facts(made); return from })
 	if n, from := f.facts(0); n != 0 || !from {
 		t.Errorf("%d facts, from the replica %v", n, from)
@@ -109,9 +108,7 @@ func TestReportsReadTheReplica(t *testing.T) {
 	f.exec(f.behind, `select pg_wal_replay_pause()`)
 	f.exec(f.db, `insert into facts values (1)`)
 	after, err := f.replica.Position(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	f.replica.Look(t.Context())
 	if f.replica.State().Usable { // on a busy machine it may be too far behind by now
 		if n, from := f.facts(0); n != 0 || !from {
@@ -143,9 +140,7 @@ func TestAQuietPrimaryHasNoReplicaBehind(t *testing.T) {
 	f.until("usable", usable)
 	var first, last string
 	position := func(to *string) {
-		if err := f.db.Pool.QueryRow(t.Context(), `select pg_current_wal_flush_lsn()::text`).Scan(to); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, f.db.Pool.QueryRow(t.Context(), `select pg_current_wal_flush_lsn()::text`).Scan(to))
 	}
 	f.until("quiet for a while", func(pg.ReplicaState) bool {
 		position(&first)
@@ -178,19 +173,13 @@ func TestAReplicaThatFails(t *testing.T) {
 	}
 	f.standby.Resume()
 	f.until("usable again", usable)
-	if err := f.standby.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, f.standby.Kill())
 	f.until("away", func(s pg.ReplicaState) bool { return !s.Usable })
-	if err := f.standby.Restart(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, f.standby.Restart(context.Background()))
 	f.until("usable after a restart", usable)
 
 	// A server that was promoted has a life of its own.
-	if err := f.standby.Promote(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, f.standby.Promote(context.Background()))
 	f.until("no standby", func(s pg.ReplicaState) bool { return !s.Usable && strings.Contains(s.Reason, "no standby") })
 }
 

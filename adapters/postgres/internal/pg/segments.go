@@ -2,7 +2,6 @@ package pg
 
 import (
 	"context"
-	"errors"
 
 	"github.com/jackc/pgx/v5"
 
@@ -18,13 +17,5 @@ var ScanSegment = pgx.RowToStructByName[segment.Segment]
 // OneSegment returns the segment that the statement selects, or
 // [segment.ErrNotFound].
 func OneSegment(ctx context.Context, q Querier, sql string, args ...any) (segment.Segment, error) {
-	rows, err := q.Query(ctx, sql, args...)
-	if err != nil {
-		return segment.Segment{}, Translate(err)
-	}
-	g, err := pgx.CollectExactlyOneRow(rows, ScanSegment)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return g, segment.ErrNotFound
-	}
-	return g, Translate(err)
+	return One(ctx, q, ScanSegment, segment.ErrNotFound, sql, args...)
 }

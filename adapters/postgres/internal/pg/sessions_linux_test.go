@@ -4,29 +4,23 @@ import (
 	"net"
 	"syscall"
 	"testing"
+
+	"dropbell/musttest"
 )
 
 // TestConnectionsGiveUpASilentMachine: a connection has keepalives and a limit
 // for sent data without an acknowledgement.
 func TestConnectionsGiveUpASilentMachine(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer l.Close()
 	c, err := newDialer()(t.Context(), "tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer c.Close()
 	raw, err := c.(*net.TCPConn).SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	option := func(level, name int) (got int) {
-		if err := raw.Control(func(fd uintptr) { got, err = syscall.GetsockoptInt(int(fd), level, name) }); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, raw.Control(func(fd uintptr) { got, err = syscall.GetsockoptInt(int(fd), level, name) }))
 		return got
 	}
 	for name, c := range map[string]struct{ level, option, want int }{

@@ -14,6 +14,7 @@ import (
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/fault"
+	"dropbell/musttest"
 )
 
 // settings are the names and values that the programs set.
@@ -29,18 +30,14 @@ func TestSessionsHaveTheirLimits(t *testing.T) {
 		execute format('alter role %I in database %I set tcp_keepalives_idle = 7200', current_user, current_database());
 	end $$`)
 	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	q := u.Query()
 	q.Set("idle_in_transaction_session_timeout", "1h")
 	q.Set("options", "-c tcp_keepalives_count=99")
 	u.RawQuery = strings.ReplaceAll(q.Encode(), "+", "%20")
 	for _, way := range []string{address, u.String()} {
 		db, err := pg.Open(t.Context(), way, pg.Options{Statements: 30 * time.Second})
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		t.Cleanup(db.Close)
 		for name, want := range settings {
 			var got string
@@ -64,9 +61,7 @@ func TestASilentTransactionEnds(t *testing.T) {
 			}
 			o.TransactionIdle, o.Log = 300*time.Millisecond, slog.New(slog.DiscardHandler)
 			db, err := pg.Open(t.Context(), way, o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.OK(t, err)
 			t.Cleanup(db.Close)
 			const hold = `lock table console_settings in exclusive mode`
 			err = db.Tx(t.Context(), func(tx pgx.Tx) error {
@@ -98,15 +93,11 @@ func TestRequestsWaitBrieflyForLocks(t *testing.T) {
 				way = localstack.TransactionPooler(t, direct, 2)
 			}
 			db, err := pg.Open(t.Context(), way, o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.OK(t, err)
 			t.Cleanup(db.Close)
 			timeout := func(ctx context.Context) (got string) {
 				t.Helper()
-				if err := db.Tx(ctx, func(tx pgx.Tx) error { return tx.QueryRow(ctx, `select current_setting('lock_timeout')`).Scan(&got) }); err != nil {
-					t.Fatal(err)
-				}
+				musttest.OK(t, db.Tx(ctx, func(tx pgx.Tx) error { return tx.QueryRow(ctx, `select current_setting('lock_timeout')`).Scan(&got) }))
 				return got
 			}
 			if got := timeout(pg.LimitCalls(t.Context(), time.Minute)); got != "300ms" {
@@ -116,9 +107,7 @@ func TestRequestsWaitBrieflyForLocks(t *testing.T) {
 				t.Errorf("a worker waits for %s", got)
 			}
 			held, err := pgx.Connect(t.Context(), direct)
-			if err != nil {
-				t.Fatal(err)
-			}
+			musttest.OK(t, err)
 			defer held.Close(context.WithoutCancel(t.Context()))
 			if _, err := held.Exec(t.Context(), `begin; select from console_settings for update`); err != nil {
 				t.Fatal(err)
@@ -141,9 +130,7 @@ func TestAllConnectionsComeBackAtOnce(t *testing.T) {
 	standby := localstack.Standby(t, primary)
 	address := fmt.Sprintf("postgres://dropbell@127.0.0.1:%d,127.0.0.1:%d/dropbell?sslmode=disable&target_session_attrs=read-write", primary.Port(), standby.Port())
 	db, err := pg.Open(t.Context(), address, pg.Options{AppName: "returns", MaxConns: 12, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer db.Close()
 	const sessions = 6
 	one := func() error {
@@ -158,32 +145,22 @@ func TestAllConnectionsComeBackAtOnce(t *testing.T) {
 		}()
 	}
 	for range sessions {
-		if err := <-open; err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, <-open)
 	}
 	if n := db.Pool.Stat().TotalConns(); n != sessions {
 		t.Fatalf("%d connections", n)
 	}
-	if err := primary.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, primary.Kill())
 	if err := one(); fault.KindOf(err) != fault.Unavailable {
 		t.Fatalf("without a primary: %v", err)
 	}
-	if err := standby.Promote(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, standby.Promote(context.Background()))
 	promoted, err := pgx.Connect(t.Context(), strings.Replace(address, fmt.Sprintf("127.0.0.1:%d,", primary.Port()), "", 1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer promoted.Close(context.WithoutCancel(t.Context()))
 	n := 0
 	for end := time.Now().Add(30 * time.Second); n < sessions && time.Now().Before(end); {
-		if err := promoted.QueryRow(t.Context(), `select count(*) from pg_stat_activity where application_name = 'returns'`).Scan(&n); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, promoted.QueryRow(t.Context(), `select count(*) from pg_stat_activity where application_name = 'returns'`).Scan(&n))
 	}
 	if n != sessions {
 		t.Errorf("%d sessions came back, want %d", n, sessions)
@@ -196,9 +173,7 @@ func TestAllConnectionsComeBackAtOnce(t *testing.T) {
 func exec(t *testing.T, address, sql string) {
 	t.Helper()
 	c, err := pgx.Connect(t.Context(), address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer c.Close(context.WithoutCancel(t.Context()))
 	if _, err := c.Exec(t.Context(), "begin;"+sql+";commit"); err != nil {
 		t.Fatal(err)

@@ -2,7 +2,6 @@ package pg
 
 import (
 	"context"
-	"errors"
 
 	"github.com/jackc/pgx/v5"
 
@@ -44,15 +43,7 @@ const TemplateRow = `(select * from templates where id between $1 and $1 order b
 
 // Template returns the template, or [template.ErrNotFound].
 func Template(ctx context.Context, db *DB, id int64) (template.Template, error) {
-	rows, err := db.Pool.Query(ctx, `select `+TemplateColumns+` from `+TemplateRow+` t join shops s on s.number = t.shop_number`, id)
-	if err != nil {
-		return template.Template{}, Translate(err)
-	}
-	t, err := pgx.CollectExactlyOneRow(rows, ScanTemplate)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return t, template.ErrNotFound
-	}
-	return t, Translate(err)
+	return One(ctx, db.Pool, ScanTemplate, template.ErrNotFound, `select `+TemplateColumns+` from `+TemplateRow+` t join shops s on s.number = t.shop_number`, id)
 }
 
 // TemplateFields are the destinations of [TemplateColumns].

@@ -137,10 +137,7 @@ func (c Copier) step(ctx context.Context, from, to *pg.DB, number cell.Number) (
 		if err := source.QueryRow(ctx, `select pg_try_advisory_xact_lock(hashtextextended('dropbell:copies', 1 + $1))`, int64(number)).Scan(&alone); err != nil || !alone {
 			return err
 		}
-		rows, err := source.Query(ctx, `select seq, name, key from copies_due where cell = $1 order by seq limit $2`, number, copyPage)
-		if err != nil {
-			return err
-		}
+		rows := pg.Rows(ctx, source, `select seq, name, key from copies_due where cell = $1 order by seq limit $2`, number, copyPage)
 		var all []due
 		var seqs []int64
 		var seq int64
@@ -298,10 +295,7 @@ func (c Copier) compareErased(ctx context.Context, home pgx.Tx) error {
 		Query(context.Context, string, ...any) (pgx.Rows, error)
 	}{home, c.Cell.Pool} {
 		for after := int64(0); ; {
-			rows, err := side.Query(ctx, `select user_id from erased_users where user_id > $1 order by user_id limit $2`, after, pageRows)
-			if err != nil {
-				return err
-			}
+			rows := pg.Rows(ctx, side, `select user_id from erased_users where user_id > $1 order by user_id limit $2`, after, pageRows)
 			ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
 			if err != nil {
 				return err

@@ -206,11 +206,7 @@ func (r *move) beginAbove(ctx context.Context, source pgx.Tx, tables []table) er
 	if _, err := r.Target.Pool.Exec(ctx, `select setval('hook_sequence', $1 + 100000) from hook_sequence where last_value <= $1`, sequence); err != nil {
 		return err
 	}
-	rows, err := source.Query(ctx, `select name from cell_identities where name = any($1) order by name`, names)
-	if err != nil {
-		return err
-	}
-	named, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	named, err := pgx.CollectRows(pg.Rows(ctx, source, `select name from cell_identities where name = any($1) order by name`, names), pgx.RowTo[string])
 	for _, name := range named {
 		var greatest int64
 		if err := source.QueryRow(ctx, `select coalesce(max(id), 0) from `+name).Scan(&greatest); err != nil {

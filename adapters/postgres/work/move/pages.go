@@ -20,12 +20,9 @@ const pageRows = 5000
 type shape struct{ columns, key, types, values []string }
 
 func shapeOf(ctx context.Context, db pgx.Tx, name string) (s shape, err error) {
-	rows, err := db.Query(ctx, `select quote_ident(a.attname), format_type(a.atttypid, a.atttypmod), coalesce(array_position(i.indkey::int2[], a.attnum), -1)
+	rows := pg.Rows(ctx, db, `select quote_ident(a.attname), format_type(a.atttypid, a.atttypmod), coalesce(array_position(i.indkey::int2[], a.attnum), -1)
 		from pg_attribute a join pg_index i on i.indrelid = a.attrelid and i.indisprimary
 		where a.attrelid = $1::regclass and a.attnum > 0 and not a.attisdropped and a.attgenerated = '' order by 3, a.attname`, name)
-	if err != nil {
-		return s, err
-	}
 	var column, kind string
 	var place int
 	_, err = pgx.ForEachRow(rows, []any{&column, &kind, &place}, func() error {
@@ -87,11 +84,8 @@ func (p page) next(ctx context.Context, db pgx.Tx) (page, error) {
 	for i, kind := range p.types {
 		formats[i] = "%L::" + kind
 	}
-	rows, err := db.Query(ctx, fmt.Sprintf(`select format('%s', %s) from %s t where %s order by %s offset %d limit 1`,
+	rows := pg.Rows(ctx, db, fmt.Sprintf(`select format('%s', %s) from %s t where %s order by %s offset %d limit 1`,
 		strings.Join(formats, ", "), list(p.key), p.name, p.where(), list(p.key), pageRows-1))
-	if err != nil {
-		return p, err
-	}
 	last, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	if len(last) > 0 {
 		p.to = last[0]

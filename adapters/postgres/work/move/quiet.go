@@ -54,11 +54,7 @@ select why from (
 // refuse returns [cell.ErrNotMovable] if something of the shop is under way, or if the target
 // cannot take it.
 func (r *move) refuse(ctx context.Context, source pgx.Tx) error {
-	rows, err := source.Query(ctx, busySQL, r.shop)
-	if err != nil {
-		return err
-	}
-	why, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	why, err := pgx.CollectRows(pg.Rows(ctx, source, busySQL, r.shop), pgx.RowTo[string])
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"dropbell/adapters/localstack"
+	"dropbell/musttest"
 )
 
 const (
@@ -33,21 +34,15 @@ type caught struct {
 func start(t *testing.T, dir string) caught {
 	t.Helper()
 	mail, err := localstack.FreePort(0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	web, err := localstack.FreePort(0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	c := caught{web: fmt.Sprintf("http://127.0.0.1:%d", web), smtp: fmt.Sprintf("127.0.0.1:%d", mail)}
 	c.Catcher, err = Start(Config{
 		Dir: dir, SMTPAddr: c.smtp, HTTPAddr: strings.TrimPrefix(c.web, "http://"),
 		SMSToken: testToken, WebhookSecret: testSecret,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
@@ -61,14 +56,10 @@ func start(t *testing.T, dir string) caught {
 func (c caught) get(t *testing.T, path string) (body string, h http.Header) {
 	t.Helper()
 	response, err := http.Get(c.web + path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer response.Body.Close()
 	raw, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	return string(raw), response.Header
 }
 
@@ -79,9 +70,7 @@ const multipartLetter = "From: =?utf-8?q?Dropbell?= <drops@dropbell.test>\r\nTo:
 
 func (c caught) send(t *testing.T, to, letter string) {
 	t.Helper()
-	if err := smtp.SendMail(c.smtp, nil, "drops@dropbell.test", []string{to}, []byte(letter)); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, smtp.SendMail(c.smtp, nil, "drops@dropbell.test", []string{to}, []byte(letter)))
 }
 
 func TestMailIsShownSafelyAndKept(t *testing.T) {
@@ -110,9 +99,7 @@ func TestMailIsShownSafelyAndKept(t *testing.T) {
 		t.Errorf("the frame's policy is %q", p)
 	}
 	again, err := openStore(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	if kept, total := again.list(Mail, "", 10); total != 2 || kept[0].Title != "plain" || kept[1].Title != "开抢 <soon>" {
 		t.Errorf("after a restart: %+v", kept)
 	}
@@ -131,14 +118,10 @@ func TestListPausesOnRequest(t *testing.T) {
 func (c caught) post(t *testing.T, path, body string, h http.Header) (int, string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), "POST", c.web+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	request.Header = h
 	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer response.Body.Close()
 	raw, _ := io.ReadAll(response.Body)
 	return response.StatusCode, strings.TrimSpace(string(raw))
@@ -178,15 +161,11 @@ func TestSMS(t *testing.T) {
 func TestWebhookNeedsItsSignature(t *testing.T) {
 	c := start(t, t.TempDir())
 	signer, err := standardwebhooks.NewWebhook(testSecret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	body := `{"messages":[{"user_id":"1001","template_id":"1","title":"soon","idempotency_key":"k"}]}`
 	now := time.Now()
 	signature, err := signer.Sign("msg_1", now, []byte(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	h := http.Header{}
 	h.Set("webhook-id", "msg_1")
 	h.Set("webhook-timestamp", fmt.Sprint(now.Unix()))
@@ -205,16 +184,10 @@ func TestWebhookNeedsItsSignature(t *testing.T) {
 func TestStoreKeepsTheNewest(t *testing.T) {
 	dir := t.TempDir()
 	s, err := openStore(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.add(SMS, []byte(`{"to":"+1","text":"another kind"}`)); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
+	musttest.OK(t, s.add(SMS, []byte(`{"to":"+1","text":"another kind"}`)))
 	for i := range keep + 3 {
-		if err := s.add(Mail, fmt.Appendf(nil, "Subject: %d\r\n\r\n", i)); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, s.add(Mail, fmt.Appendf(nil, "Subject: %d\r\n\r\n", i)))
 	}
 	found, total := s.list(Mail, "", keep)
 	if total != keep || found[0].Title != fmt.Sprint(keep+2) || found[keep-1].Title != "3" {
@@ -227,16 +200,10 @@ func TestStoreKeepsTheNewest(t *testing.T) {
 
 func TestUnreadableMailIsShownAsItIs(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "5.eml"), []byte("not a letter"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "notes.txt"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, os.WriteFile(filepath.Join(dir, "5.eml"), []byte("not a letter"), 0o600))
+	musttest.OK(t, os.WriteFile(filepath.Join(dir, "notes.txt"), nil, 0o600))
 	s, err := openStore(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	c := &Catcher{store: s}
 	w := httptest.NewRecorder()
 	c.routes().ServeHTTP(w, httptest.NewRequest("GET", "/messages/5", nil))
@@ -252,11 +219,7 @@ func TestUnreadableMailIsShownAsItIs(t *testing.T) {
 func TestCloseRightAfterStart(t *testing.T) {
 	for range 50 {
 		c, err := Start(Config{Dir: t.TempDir(), SMTPAddr: "127.0.0.1:0", HTTPAddr: "127.0.0.1:0", SMSToken: testToken, WebhookSecret: testSecret})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
+		musttest.OK(t, c.Close(t.Context()))
 	}
 }

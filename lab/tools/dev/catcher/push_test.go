@@ -11,6 +11,7 @@ import (
 	"dropbell/adapters/sendertest"
 	"dropbell/domain/delivery"
 	"dropbell/domain/user"
+	"dropbell/musttest"
 )
 
 // TestPhones: with the catcher's variables, pushes to both kinds of phones arrive. A repeated
@@ -18,22 +19,14 @@ import (
 func TestPhones(t *testing.T) {
 	c := start(t, t.TempDir())
 	variables, err := PushVariables(c.web)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	variables["DATABASE_URL"], variables["REDIS_URL"] = "postgres://db/x", "redis://cache"
 	cfg, err := config.Load(func(name string) string { return variables[name] })
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	apple, err := apns.New(apns.Config{Key: []byte(cfg.APNSKey), KeyID: cfg.APNSKeyID, TeamID: cfg.APNSTeamID, Topic: cfg.APNSTopic, URL: cfg.APNSURL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	google, err := fcm.New(fcm.Config{Account: []byte(cfg.FCMAccount), URL: cfg.FCMURL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	sender := push.New(push.Options{}, apple, google)
 	defer func() { _ = sender.Close() }()
 	messages := sendertest.Messages(delivery.WebPush, 1)

@@ -11,6 +11,7 @@ import (
 	"dropbell/adapters/sms/tencent"
 	"dropbell/adapters/sms/twilio"
 	"dropbell/domain/delivery"
+	"dropbell/musttest"
 )
 
 // Each provider's sender, configured as `up` does, sends to the catcher.
@@ -19,9 +20,7 @@ func TestSMSByEachProvider(t *testing.T) {
 	for _, provider := range []string{"twilio", "aliyun", "tencent", "sns"} {
 		v := SMSVariables(provider, url)
 		texts, err := sms.ParseTemplates(v["SMS_TEMPLATES"])
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		var s delivery.Sender
 		switch provider {
 		case "twilio":
@@ -33,9 +32,7 @@ func TestSMSByEachProvider(t *testing.T) {
 		case "sns":
 			s, err = sns.New(sns.Config{URL: v["SMS_URL"], KeyID: v["SMS_KEY_ID"], KeySecret: v["SMS_KEY_SECRET"], Region: v["SMS_REGION"]})
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		for i, r := range s.Send(t.Context(), sendertest.Messages(delivery.SMS, 3)) {
 			if r.Status != delivery.Delivered {
 				t.Errorf("%s: message %d got %+v", provider, i, r)

@@ -14,6 +14,8 @@ import (
 	"github.com/lestrrat-go/jwx/v3/jwa"
 	"github.com/lestrrat-go/jwx/v3/jwt"
 	"github.com/nyaruka/phonenumbers"
+
+	"dropbell/musttest"
 )
 
 func TestUsersAreDistinctAndReachable(t *testing.T) {
@@ -155,14 +157,10 @@ func TestToken(t *testing.T) {
 	now := time.Now()
 	issuer := Issuer{Secret: "a secret of some length, as it should be", Name: "shop", Audience: "drops"}
 	signed, err := issuer.Token(FirstUser, now, time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	key := jwt.WithKey(jwa.HS256(), []byte(issuer.Secret))
 	token, err := jwt.Parse([]byte(signed), key, jwt.WithIssuer("shop"), jwt.WithAudience("drops"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	if sub, _ := token.Subject(); sub != "1001" {
 		t.Errorf("subject %q", sub)
 	}

@@ -20,6 +20,7 @@ import (
 	"dropbell/adapters/localstack"
 	"dropbell/lab/bench/stack"
 	"dropbell/lab/tools/dev/demo"
+	"dropbell/musttest"
 )
 
 const (
@@ -34,9 +35,7 @@ func TestWhatTheReadmesShowWorks(t *testing.T) {
 	servers := &stack.Stack{PostgresURL: localstack.Database(t), RedisURL: localstack.RedisServer(t).URL()}
 	web, err := servers.StartProgram(t.Context(), "web", "ADMIN_API_KEY="+key, "AUTH_JWT_SECRET="+secret,
 		"SMTP_URL=smtp://127.0.0.1:1?from=shop@example.test", "REQUEST_TIMEOUT=15s", "SHUTDOWN_DELAY=0s")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(web.Stop)
 	client := demo.NewClient("http://"+web.Addr, key)
 	for _, add := range []func(context.Context, time.Time) (demo.Drop, error){client.AddSoon, client.AddTomorrow} { // in the order of `up`
@@ -45,13 +44,9 @@ func TestWhatTheReadmesShowWorks(t *testing.T) {
 		}
 	}
 	token, err := demo.Issuer{Secret: secret}.Token(demo.FirstUser, time.Now(), time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	pages, err := filepath.Glob(root + "docs/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Run("blocks", func(t *testing.T) {
 		for _, page := range append(pages, root+"README.md", root+"README.zh-CN.md") {
 			blocks := curlBlocks(t, page)
@@ -69,9 +64,7 @@ func TestWhatTheReadmesShowWorks(t *testing.T) {
 		}
 	})
 	conn, err := pgx.Connect(t.Context(), servers.PostgresURL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer conn.Close(context.WithoutCancel(t.Context()))
 	for query, want := range map[string]int{
 		`select count(*) from reservations where user_id = 1001`:                   1,
@@ -89,9 +82,7 @@ func TestWhatTheReadmesShowWorks(t *testing.T) {
 func curlBlocks(t *testing.T, page string) (found []string) {
 	t.Helper()
 	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	for i, part := range strings.Split(string(text), "\n```") {
 		if _, block, ok := strings.Cut(part, "\n"); ok && i%2 == 1 && strings.Contains(block, "curl ") {
 			found = append(found, block)
@@ -109,9 +100,7 @@ func paste(t *testing.T, block, token string) {
 		"bin/curl":           fmt.Sprintf("#!/bin/sh\nexec '%s' -test.run '^TestPlayCurl$' -- \"$@\"\n", os.Args[0]),
 	} {
 		path := filepath.Join(dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o700)); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o700)))
 	}
 	cmd := exec.CommandContext(t.Context(), "sh", "-euc", block)
 	cmd.Dir = dir

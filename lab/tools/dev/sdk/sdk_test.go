@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"dropbell/adapters/localstack"
+	"dropbell/musttest"
 )
 
 const root = "../../../.."
@@ -19,17 +20,13 @@ func TestSDKsAreUpToDate(t *testing.T) {
 	t.Run("go", func(t *testing.T) {
 		t.Parallel()
 		made := filepath.Join(t.TempDir(), "made")
-		if err := generateGo(t.Context(), root, made); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, generateGo(t.Context(), root, made))
 		same(t, made, filepath.Join(root, "sdk", "go", "api", "api.gen.go"))
 	})
 	t.Run("typescript", func(t *testing.T) {
 		t.Parallel()
 		made := filepath.Join(t.TempDir(), "made")
-		if err := generateTypes(t.Context(), localstack.NPMPackages(t, filepath.Join(root, "sdk", "typescript")), made); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, generateTypes(t.Context(), localstack.NPMPackages(t, filepath.Join(root, "sdk", "typescript")), made))
 		same(t, made, filepath.Join(root, "sdk", "typescript", "schema.d.ts"))
 	})
 }
@@ -37,13 +34,9 @@ func TestSDKsAreUpToDate(t *testing.T) {
 func same(t *testing.T, made, committed string) {
 	t.Helper()
 	a, err := os.ReadFile(made)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	b, err := os.ReadFile(committed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	if !bytes.Equal(a, b) {
 		t.Errorf("%s is stale: run go tool task sdk", committed)
 	}
@@ -69,9 +62,7 @@ func TestTypeScriptSDK(t *testing.T) {
 	t.Parallel()
 	modules := localstack.NPMPackages(t, filepath.Join(root, "sdk", "typescript"))
 	sdk, err := filepath.Abs(filepath.Join(root, "sdk", "typescript"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	for _, cmd := range []*exec.Cmd{
 		exec.CommandContext(t.Context(), filepath.Join(modules, ".bin", "tsc"), "-p", sdk, "--typeRoots", filepath.Join(modules, "@types")),
 		exec.CommandContext(t.Context(), "node", "--test", filepath.Join(sdk, "test", "helpers.test.mjs")),

@@ -21,6 +21,7 @@ import (
 	"dropbell/lab/bench/stack"
 	"dropbell/lab/tools/dev/catcher"
 	"dropbell/lab/tools/dev/shop"
+	"dropbell/musttest"
 	dropbell "dropbell/sdk/go"
 	"dropbell/web/console/consoletest"
 )
@@ -106,17 +107,11 @@ func begin(t *testing.T, tab *consoletest.Tab, messages string, more ...string) 
 	database := localstack.Database(t)
 	address := serve(t, database, append(more, "AUTH_JWT_SECRET="+secret, "LINK_SECRET="+secret, "SHOP_ORIGINS="+server.URL, "EVENTS_INSECURE=on")...)
 	s, err := shop.New(shop.Config{Server: address, Messages: messages, Key: key, Tokens: dropbell.UserTokens{Secret: secret}, Log: slog.New(slog.DiscardHandler)}, server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	pages := s.Handler()
 	handler.Store(&pages)
-	if err := s.Register(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.AddDrop(t.Context(), 40*time.Minute); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, s.Register(t.Context()))
+	musttest.OK(t, s.AddDrop(t.Context(), 40*time.Minute))
 	return &visit{Tab: tab, shop: s, address: server.URL, database: database}
 }
 
@@ -125,19 +120,13 @@ func begin(t *testing.T, tab *consoletest.Tab, messages string, more ...string) 
 func catch(t *testing.T) (page string, variables []string) {
 	t.Helper()
 	port, err := localstack.FreePort(0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	address := fmt.Sprintf("127.0.0.1:%d", port)
 	c, err := catcher.Start(catcher.Config{Dir: t.TempDir(), SMTPAddr: "127.0.0.1:0", HTTPAddr: address})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(func() { c.Close(context.WithoutCancel(t.Context())) })
 	values, err := catcher.PushVariables("http://" + address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	for name, value := range values {
 		variables = append(variables, name+"="+value)
 	}
@@ -149,9 +138,7 @@ func catch(t *testing.T) (page string, variables []string) {
 func serve(t *testing.T, database string, more ...string) string {
 	t.Helper()
 	bin, err := stack.Build(t.Context(), t.TempDir(), "dropbell")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	var ports [2]int
 	for i := range ports {
 		if ports[i], err = localstack.FreePort(0); err != nil {
@@ -162,9 +149,7 @@ func serve(t *testing.T, database string, more ...string) string {
 	servers := &stack.Stack{PostgresURL: database, RedisURL: localstack.RedisServer(t).URL()}
 	p, err := servers.Launch(bin, stack.Launch{Addr: web, Args: []string{"all"},
 		Env: append([]string{"WORKER_HTTP_ADDR=" + operations, "PUBLIC_URL=http://" + web, "ADMIN_API_KEY=" + key}, more...)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(func() {
 		p.Stop()
 		if err := p.Err(); err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"dropbell/adapters/localstack"
+	"dropbell/musttest"
 )
 
 // TestShopKnowsItsOwn: a shop that starts again finds its own drop and draw among those of the shop's number, and
@@ -41,9 +42,7 @@ func TestShopKnowsItsOwn(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	s, err := New(Config{Server: server.URL, Key: "dbk_x", Log: slog.New(slog.DiscardHandler)}, "http://shop.example")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(s.end)
 	if err := s.Register(t.Context()); err != nil || s.drop != "2" || s.draw != "3" {
 		t.Errorf("drop %s, draw %s (%v)", s.drop, s.draw, err)
@@ -71,9 +70,7 @@ func TestLastStepIsRepeated(t *testing.T) {
 		}))
 		t.Cleanup(server.Close)
 		s, err := New(Config{Server: server.URL, Key: "dbk_x", Log: slog.New(slog.DiscardHandler)}, "http://shop.example")
-		if err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, err)
 		t.Cleanup(s.end)
 		s.again = time.Millisecond
 		ask := func(method, path, form string) *httptest.ResponseRecorder {
@@ -124,9 +121,7 @@ func TestCheckoutOffersAndReturns(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	s, err := New(Config{Server: server.URL, Key: "dbk_x", Log: slog.New(slog.DiscardHandler)}, "http://shop.example")
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(s.end)
 	ask := func(method, path, form string) *httptest.ResponseRecorder {
 		r, w := httptest.NewRequest(method, path, strings.NewReader(form)), httptest.NewRecorder()

@@ -19,6 +19,7 @@ import (
 
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/localstack/child"
+	"dropbell/musttest"
 )
 
 // checkout is a stand-in for this repository, with a web and a worker that only record the
@@ -28,19 +29,11 @@ type checkout struct{ dir string }
 func newCheckout(t *testing.T) checkout {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "up-test-") // PostgreSQL's account must be able to enter
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.CopyFS(dir, os.DirFS("testdata/fake")); err != nil {
-		t.Fatal(err)
-	}
-	if err := localstack.BuildProgram(t.Context(), filepath.Join(dir, binary("up")), "dropbell/lab/tools/dev/up"); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, os.Chmod(dir, 0o755))
+	musttest.OK(t, os.CopyFS(dir, os.DirFS("testdata/fake")))
+	musttest.OK(t, localstack.BuildProgram(t.Context(), filepath.Join(dir, binary("up")), "dropbell/lab/tools/dev/up"))
 	return checkout{dir}
 }
 
@@ -75,9 +68,7 @@ func (c checkout) start(t *testing.T, line ...string) *terminal {
 		s.cmd.Env = append(s.cmd.Env, name+"=")
 	}
 	s.cmd.Env = append(os.Environ(), s.cmd.Env...)
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, s.cmd.Start())
 	go func() {
 		s.cmd.Wait()
 		close(s.end)
@@ -118,14 +109,10 @@ func (s *terminal) find(t *testing.T, pattern string) string {
 func (c checkout) pid(t *testing.T, file string) int {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(c.dir, local, file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	first, _, _ := strings.Cut(string(raw), "\n")
 	pid, err := strconv.Atoi(first)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	return pid
 }
 
@@ -171,16 +158,10 @@ func (c checkout) recorded(t *testing.T, url string) (r struct {
 }) {
 	t.Helper()
 	response, err := http.Post(url+"/save", "", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	response.Body.Close()
 	raw, err := os.ReadFile(filepath.Join(c.dir, "fake.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(raw, &r); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
+	musttest.OK(t, json.Unmarshal(raw, &r))
 	return r
 }

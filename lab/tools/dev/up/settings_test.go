@@ -9,15 +9,14 @@ import (
 	"time"
 
 	"dropbell/lab/tools/dev/demo"
+	"dropbell/musttest"
 )
 
 func TestGivenSettingsComeFirst(t *testing.T) {
 	given := map[string]string{"ADMIN_API_KEY": "dbk_mine", "AUTH_JWKS_URL": "https://keys.example"}
 	s := newSettings(func(name string) string { return given[name] })
 	path := filepath.Join(t.TempDir(), "secrets.env")
-	if err := s.loadSecrets(path); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, s.loadSecrets(path))
 	if s.get("ADMIN_API_KEY") != "dbk_mine" {
 		t.Error("the given key was replaced")
 	}
@@ -57,9 +56,7 @@ func TestSecretsAreMadeOnce(t *testing.T) {
 	var seen [2]map[string]string
 	for i := range seen {
 		s := newSettings(func(string) string { return "" })
-		if err := s.loadSecrets(path); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, s.loadSecrets(path))
 		seen[i] = s.chosen
 	}
 	for name, value := range seen[0] {
@@ -95,9 +92,7 @@ func TestBackoffGrowsAndForgives(t *testing.T) {
 func TestLineLogJoinsPiecesAndKeepsTheLast(t *testing.T) {
 	var terminal bytes.Buffer
 	l, err := openLog(filepath.Join(t.TempDir(), "x.log"), &terminal)
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	defer l.Close()
 	for _, piece := range []string{`{"level":"IN`, `FO","msg":"quiet"}` + "\npanic: ", "oh\n\n", `time=1 level=WARN msg=x` + "\n", "unfinished"} {
 		if n, err := l.Write([]byte(piece)); n != len(piece) || err != nil {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"dropbell/musttest"
 )
 
 func TestUp(t *testing.T) {
@@ -31,9 +33,7 @@ func TestUp(t *testing.T) {
 	c.checkSecond(t, up)
 	c.checkRevival(t, s, url)
 	pids := append(c.servers(t), s.cmd.Process.Pid)
-	if err := s.cmd.Process.Signal(syscall.SIGINT); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, s.cmd.Process.Signal(syscall.SIGINT))
 	<-s.end
 	if code := s.cmd.ProcessState.ExitCode(); code != 0 {
 		t.Errorf("exit status %d after Ctrl-C", code)
@@ -51,29 +51,21 @@ func TestUp(t *testing.T) {
 		t.Errorf("the second start made %d templates with %d keys", len(again.Templates), len(again.Keys))
 	}
 	pids = append(c.servers(t), c.upPID(t))
-	if err := s.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, s.cmd.Process.Kill())
 	mustEnd(t, pids)
 
 	s = c.start(t, up)
 	pids = append(c.servers(t), s.cmd.Process.Pid)
-	if err := s.cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, s.cmd.Process.Kill())
 	mustEnd(t, pids)
 }
 
 func (c checkout) upPID(t *testing.T) int {
 	t.Helper()
 	state, err := readEnv(filepath.Join(c.dir, stateFile()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	pid, err := strconv.Atoi(state["PID"])
-	if err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, err)
 	return pid
 }
 
@@ -110,16 +102,12 @@ func (c checkout) checkSecond(t *testing.T, up string) {
 func (c checkout) checkRevival(t *testing.T, s *terminal, url string) {
 	t.Helper()
 	old := get(url + "/pid")
-	if err := syscall.Kill(c.pid(t, "web.pid"), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, syscall.Kill(c.pid(t, "web.pid"), syscall.SIGKILL))
 	eventually(t, "web is back", func() bool { now := get(url + "/pid"); return now != "" && now != old })
 	for _, server := range []struct{ name, pidFile string }{{"Redis", "redis/redis.pid"}, {"PostgreSQL", "postgres/postmaster.pid"}} {
 		addr := s.find(t, server.name+` listens on (\S+)`)
 		pid := c.pid(t, server.pidFile)
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-			t.Fatal(err)
-		}
+		musttest.OK(t, syscall.Kill(pid, syscall.SIGKILL))
 		mustEnd(t, []int{pid})
 		eventually(t, server.name+" is back", func() bool {
 			raw, err := os.ReadFile(filepath.Join(c.dir, local, server.pidFile))

@@ -15,6 +15,7 @@ import (
 	"dropbell/app"
 	"dropbell/lab/tools/dev/demo"
 	"dropbell/lab/tools/dev/demo/past"
+	"dropbell/musttest"
 )
 
 // fixture is a database with the demo's users and its admin.
@@ -85,15 +86,11 @@ func (f *fixture) rows() map[string]int64 {
 func TestBalances(t *testing.T) {
 	f := newFixture(t)
 	began := time.Now()
-	if err := f.make(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, f.make(t.Context()))
 	t.Logf("made in %.1f s", time.Since(began).Seconds())
 	f.audit()
 	first := f.rows()
-	if err := f.make(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, f.make(t.Context()))
 	if diff := cmp.Diff(first, f.rows()); diff != "" {
 		t.Errorf("a second start changed rows:\n%s", diff)
 	}
@@ -183,14 +180,10 @@ func TestKilledStartIsCompleted(t *testing.T) {
 		t.Fatalf("%d drops before the end", n)
 	}
 	f.exec(`drop trigger stop on templates`)
-	if err := f.make(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, f.make(t.Context()))
 	f.audit()
 	whole := newFixture(t)
-	if err := whole.make(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	musttest.OK(t, whole.make(t.Context()))
 	const sums = `select t.request_key || ' ' || t.issued || ' ' || coalesce(y.used, 0) || ' ' || coalesce(y.discounted, 0) || ' ' || (select count(*) from exceptions e join batches b on b.id = e.batch_id
 		where b.template_id = t.id) from templates t left join coupon_tallies y on y.template_id = t.id where t.request_key like 'demo: %' order by t.opens_at`
 	if diff := cmp.Diff(whole.texts(sums), f.texts(sums)); diff != "" {
