@@ -1,6 +1,10 @@
 package draw
 
-import "context"
+import (
+	"context"
+
+	"dropbell/domain/reminder"
+)
 
 // Fairness says how the entries of a draw fared.
 type Fairness struct {
@@ -12,6 +16,8 @@ type Fairness struct {
 	// Doors are the doors of the drop with their entries; none = the drop has no doors, or the entries were removed
 	// after their retention.
 	Doors []DoorShare
+	// Growth is how the number of entries grew.
+	Growth []reminder.Growth
 }
 
 // DoorShare is what became of the entries through one door.

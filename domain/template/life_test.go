@@ -331,3 +331,32 @@ func TestDraftsRefuseAnOpeningInThePast(t *testing.T) {
 		}
 	}
 }
+
+// TestStageOfADraw: a drop with a draw is never shown as open or sold out, and any other drop as its state.
+func TestStageOfADraw(t *testing.T) {
+	published := opens.Add(-3 * time.Hour)
+	for _, c := range []struct {
+		name         string
+		mode         template.OpeningMode
+		minutes      int
+		at           time.Duration // from the opening on
+		issued, held int64
+		want         template.State
+	}{
+		{"before the entries of a shuffled opening", template.Shuffled, 30, -time.Hour, 0, 0, template.Scheduled},
+		{"the first instant of its entries", template.Shuffled, 30, -30 * time.Minute, 0, 0, template.EntriesOpen},
+		{"a draw from its publication on", template.ByDraw, 0, -3 * time.Hour, 0, 0, template.EntriesOpen},
+		{"the close of entries", template.ByDraw, 0, 0, 0, 0, template.Sealed},
+		{"the first coupon", template.ByDraw, 0, time.Minute, 1, 0, template.Drawn},
+		{"the first offer", template.ByDraw, 0, time.Minute, 0, 1, template.Drawn},
+		{"all coupons", template.ByDraw, 0, time.Minute, 100, 0, template.Drawn},
+		{"the end", template.ByDraw, 0, time.Hour, 100, 0, template.Closed},
+		{"no draw", template.FirstCome, 0, time.Minute, 100, 0, template.SoldOut},
+	} {
+		d, _ := inState(template.Scheduled)
+		d.OpeningMode, d.EntryMinutes, d.Issued, d.Held, d.PublishedAt = c.mode, c.minutes, c.issued, c.held, &published
+		if got := d.Stage(opens.Add(c.at)); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}

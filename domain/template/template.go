@@ -32,6 +32,14 @@ const (
 	Published State = "published"
 )
 
+// The stages of a drop with a draw, which pages show instead of Scheduled, Open and SoldOut; see
+// [Template.Stage].
+const (
+	EntriesOpen State = "entries_open"
+	Sealed      State = "sealed"
+	Drawn       State = "drawn"
+)
+
 // States returns every visible state in the order of a template's life.
 func States() []State { return []State{Draft, Scheduled, Open, SoldOut, Paused, Closed, Cancelled} }
 
@@ -203,6 +211,22 @@ func (t Template) State(now time.Time) State {
 		return SoldOut
 	}
 	return Open
+}
+
+// Stage returns the state that pages show. A draw has stages of its own from the first entry until the
+// drop ends: Sealed lasts from the close of entries until the first winner has a coupon or an offer.
+func (t Template) Stage(now time.Time) State {
+	s := t.State(now)
+	switch {
+	case !t.OpeningMode.Drawn():
+	case s == Scheduled && t.PublishedAt != nil && !now.Before(t.EntriesFrom(*t.PublishedAt)):
+		return EntriesOpen
+	case (s == Open || s == SoldOut) && t.Issued+t.Held > 0:
+		return Drawn
+	case s == Open || s == SoldOut:
+		return Sealed
+	}
+	return s
 }
 
 // ClosedEarly reports whether staff ended the drop before its time.

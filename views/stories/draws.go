@@ -14,22 +14,27 @@ func drawn(state draw.State, closesIn time.Duration, kind draw.SourceKind) dropp
 	d := coupon(1, "Moon cake night", closesIn)
 	d.OpeningMode, d.Stock = template.ByDraw, 100
 	card := draw.Card{Drop: 1, Version: 1, OpensAt: d.OpensAt.Add(-48 * time.Hour), ClosesAt: d.OpensAt, Stock: 100, MaxWeight: 1,
-		Source: draw.Source{Kind: kind, Detail: draw.QuicknetChain}, Round: 40_000_000}
+		Source: draw.Source{Kind: kind, Detail: draw.QuicknetChain}, Round: roundAfter(d.OpensAt)}
 	p := droppages.PublicDraw{Drop: d, Name: d.Name, Card: card, Base: "/api/v1/draws/1", Server: "https://drops.example.com",
 		Draw: draw.Draw{TemplateID: 1, State: state, Key: "dropbell+1a2b3c4d+AQIDBAUGBwgJCgsMDQ4PEBESExQVFhcYGRobHB0eHyAh", Cards: []string{card.Text()},
 			OpensAt: card.OpensAt, ClosesAt: card.ClosesAt, Counts: draw.Counts{Entered: 4230, Left: 30}}}
 	if state == draw.Open {
 		return p
 	}
-	seal := draw.Seal{Drop: 1, Card: draw.HashOf(card.Text()), Entries: 4200, Root: draw.HashOf("root"), SealedAt: card.ClosesAt, Round: 40_000_000}
-	p.Seal, p.Draw.Seal, p.Draw.Round = &seal, seal.Text(), seal.Round
+	seal := draw.Seal{Drop: 1, Card: draw.HashOf(card.Text()), Entries: 4200, Root: draw.HashOf("root"), SealedAt: card.ClosesAt, Round: card.Round}
+	p.Seal, p.Draw.Seal, p.Draw.SealedAt, p.Draw.Round = &seal, seal.Text(), &seal.SealedAt, seal.Round
 	if state == draw.Sealed {
 		return p
 	}
 	at := card.ClosesAt.Add(time.Minute)
-	result := draw.Result{Drop: 1, Seal: draw.HashOf(seal.Text()), Evidence: "b44679b9a59af2ec", Randomness: draw.HashOf("random"), Seed: draw.HashOf("seed"), Won: 100, Cutoff: draw.HashOf("cutoff")}
-	p.Result, p.Draw.Result, p.Draw.DrawnAt, p.Draw.Won = &result, result.Text(), &at, 100
+	result := draw.Result{Drop: 1, Seal: draw.HashOf(seal.Text()), Evidence: "b44679b9a59af2ec", Randomness: draw.HashOf("random"), Seed: draw.HashOf("seed"), Won: 100, Cutoff: draw.Hash{0x06, 0x18}}
+	p.Result, p.Draw.Result, p.Draw.DrawnAt, p.Draw.Won, p.Drop.Issued = &result, result.Text(), &at, 100, 100
 	return p
+}
+
+// roundAfter is the first round of the public beacon a minute after the instant.
+func roundAfter(at time.Time) int64 {
+	return int64(at.Add(time.Minute).Sub(draw.RoundTime(1))/(3*time.Second)) + 2
 }
 
 // draws are the pages of draws for everybody, and drops with a draw in the console.

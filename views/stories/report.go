@@ -161,7 +161,8 @@ func reports() []Story {
 	done.Brakes = &review.Counts{Entries: over.Stock, Refused: 84_112, WithoutPass: 12_004, Suspended: 3, TakenBack: 2_950, Restored: 4, ReviewedAt: ptr(Now().Add(-time.Hour))}
 	done.Draw = &draw.Fairness{Draw: draw.Draw{State: draw.Done, DrawnAt: ptr(over.OpensAt.Add(time.Minute)), Counts: draw.Counts{Entered: 212_000, Left: 1_400, Won: 5_000, Struck: 14, Lapsed: 120}},
 		Reasons: []draw.Count{{Reason: "Employee of the shop", N: 11}, {Reason: "Two entries of one person", N: 3}}, TakenBack: 2,
-		Doors: []draw.DoorShare{{CardDoor: draw.CardDoor{Weight: 3, Name: "Gold members"}, Entered: 12_000, Won: 840}, {CardDoor: draw.CardDoor{Weight: 1, Name: "All customers"}, Entered: 198_600, Won: 4_160}}}
+		Doors:  []draw.DoorShare{{CardDoor: draw.CardDoor{Weight: 3, Name: "Gold members"}, Entered: 12_000, Won: 840}, {CardDoor: draw.CardDoor{Weight: 1, Name: "All customers"}, Entered: 198_600, Won: 4_160}},
+		Growth: entriesOf(drawn(draw.Done, -time.Hour, draw.Drand))}
 	done.Template.Doors = []template.Door{{Name: "Gold members", Who: template.ToSegment, LeadMinutes: 60}, {Name: "All customers", Who: template.ToAll}}
 	done.Refused = []door.Refusal{{Door: 0, Code: "not_eligible", Claims: 41}, {Door: 1, Code: "sold_out", Claims: 1_204}, {Door: 1, Code: "limit_reached", Claims: 18}, {Door: 2, Code: "sold_out", Claims: 84_112}}
 	done.Template.HoldOutPercent, done.Money.Increment = 10, brought(18_000, 5_120, 2_000, 310)

@@ -18,9 +18,9 @@ func StateTone(s template.State) Tone { return stateTone(s) }
 
 func stateTone(s template.State) Tone {
 	switch s {
-	case template.Scheduled:
+	case template.Scheduled, template.Sealed:
 		return Info
-	case template.Open:
+	case template.Open, template.EntriesOpen, template.Drawn:
 		return Good
 	case template.SoldOut:
 		return Late

@@ -59,7 +59,8 @@ var rowsSQL = map[string]string{
 	"tally:locked":       `select count(*) from coupons where template_id = $1 and state = 'locked'`,
 	"tally:used":         `select count(*) from coupons where template_id = $1 and state = 'used'`,
 	"tally:expired":      `select count(*) from coupons where template_id = $1 and state = 'expired'`,
-	"tally:revoked":      `select count(*) from coupons where template_id = $1 and state = 'revoked'`,
+	"tally:revoked":      `select count(*) from coupons where template_id = $1 and state = 'revoked' and not returned`,
+	"tally:returned":     `select count(*) from coupons where template_id = $1 and returned`,
 	"tally:suspended":    `select count(*) from coupons where template_id = $1 and state = 'suspended'`,
 	"people:booked":      `select count(*) from reservations where template_id = $1`,
 	"people:reminded":    `select count(*) from reservations r where r.template_id = $1 and r.user_id not in (1002, 1003, 1009)`, // an opt-out, a refused address, a reminder that waits

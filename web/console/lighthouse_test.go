@@ -51,7 +51,7 @@ func TestLighthouse(t *testing.T) {
 	}
 	judge(t, g, modules, "", "/signin", docs.Path, docs.Path+"/start")
 	judge(t, g, modules, strings.Join(cookies, "; "), "/", "/templates", shell.TemplateURL(d.ID), shell.TemplateURL(d.ID)+"?tab=live",
-		shell.TemplateURL(d.ID)+"/report", "/campaigns", fmt.Sprintf("/campaigns/%d", c.ID), "/results")
+		shell.TemplateURL(d.ID)+"/report", "/campaigns", fmt.Sprintf("/campaigns/%d", c.ID), "/results", "/users", "/shops", "/audit")
 }
 
 // judge fails for each page with a mark that is too low, and lists the causes.

@@ -63,16 +63,17 @@ func (s Campaigns) Planned(ctx context.Context, spans []campaign.Span, shops []i
 	}
 	where, only = shopSQL("t.shop_number", shops)
 	rows = pg.Rows(ctx, s.Pool, `select s.day, f.*`+spansSQL+`(
-			select t.id, t.name, t.opens_at, s.zone, h.name, t.state, t.closes_at, t.valid_until, t.issued + t.held, t.stock, clock_timestamp()
+			select t.id, t.name, t.opens_at, s.zone, h.name, t.state, t.closes_at, t.valid_until, t.issued + t.held, t.stock,
+				t.opening_mode, t.entry_minutes, t.published_at, clock_timestamp()
 			from templates t join shops h on h.number = t.shop_number
 			where t.opens_at >= s.from_at and t.opens_at < s.to_at and t.state <> 'cancelled' and h.timezone = s.zone and `+where+`
 			order by t.opens_at, t.id limit $6) f`, days, zones, from, to, only, limit)
 	drops, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p campaign.PlannedOn, err error) {
 		var t template.Template
 		var now time.Time
-		err = row.Scan(&p.Day, &p.ID, &p.Name, &p.At, &p.Zone, &p.ShopName, &t.Stored, &t.ClosesAt, &t.ValidUntil, &t.Issued, &t.Stock, &now)
+		err = row.Scan(&p.Day, &p.ID, &p.Name, &p.At, &p.Zone, &p.ShopName, &t.Stored, &t.ClosesAt, &t.ValidUntil, &t.Issued, &t.Stock, &t.OpeningMode, &t.EntryMinutes, &t.PublishedAt, &now)
 		t.OpensAt = p.At
-		p.Drop, p.DropState = true, t.State(now)
+		p.Drop, p.DropState = true, t.Stage(now)
 		return p, err
 	})
 	return append(list, drops...), pg.Translate(err)

@@ -29,6 +29,10 @@ func (s Draws) Fairness(ctx context.Context, templateID int64) (f draw.Fairness,
 		return f, err
 	}
 	db := s.DB.Reports(ctx)
+	s.DB = db
+	if f.Growth, err = s.EntryGrowth(ctx, templateID); err != nil {
+		return f, err
+	}
 	rows, err := db.Pool.Query(ctx, `select coalesce(reason, ''), count(*) from draw_entries where template_id = $1 and state = 'struck' group by 1 order by 2 desc, 1`, templateID)
 	if err != nil {
 		return f, pg.Translate(err)

@@ -294,7 +294,7 @@ func (p Campaign) Page() templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = ui.Card(ui.T(ctx, "campaign.plan"), "").Render(templ.WithChildren(ctx, templ_7745c5c3_Var14), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Fold(ui.T(ctx, "campaign.plan"), "").Render(templ.WithChildren(ctx, templ_7745c5c3_Var14), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1335,7 +1335,7 @@ func (p Campaign) tools() templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = ui.Card(p.toolsTitle(ctx), ui.T(ctx, "campaign.test.note")).Render(templ.WithChildren(ctx, templ_7745c5c3_Var57), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Fold(p.toolsTitle(ctx), ui.T(ctx, "campaign.test.note")).Render(templ.WithChildren(ctx, templ_7745c5c3_Var57), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1400,7 +1400,7 @@ func (p Campaign) earlier() templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = ui.Card(ui.T(ctx, "campaign.earlier"), ui.T(ctx, "campaign.earlier.note")).Render(templ.WithChildren(ctx, templ_7745c5c3_Var62), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Fold(ui.T(ctx, "campaign.earlier"), ui.T(ctx, "campaign.earlier.note")).Render(templ.WithChildren(ctx, templ_7745c5c3_Var62), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

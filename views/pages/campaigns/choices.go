@@ -54,5 +54,5 @@ func choiceHint(ctx context.Context, t TemplateChoice) string {
 	if t.Reserved != nil && t.Holds != nil {
 		counts = l.T("campaign.audience.of_drop", *t.Reserved, *t.Holds) + " · "
 	}
-	return counts + t.ShopName + " · " + l.DateTime(t.OpensAt, t.Zone()) + " · " + l.T("state."+string(t.State(ui.From(ctx).Now)))
+	return counts + t.ShopName + " · " + l.DateTime(t.OpensAt, t.Zone()) + " · " + l.T("state."+string(t.Stage(ui.From(ctx).Now)))
 }

@@ -149,10 +149,14 @@ type concern struct {
 func (p Cockpit) concerns(ctx context.Context) (list []concern) {
 	add := func(tone ui.Tone, url, text string) { list = append(list, concern{tone, text, url}) }
 	sum, failed := p.Snapshot.Progress(), p.failed()
+	var overdue []template.Slot
 	for _, r := range p.Snapshot.Rows {
 		if r.Overdue(p.At) {
-			add(ui.Bad, "", ui.T(ctx, "problem.overdue", r.Slot.Slot.Minutes()))
+			overdue = append(overdue, r.Slot.Slot)
 		}
+	}
+	if len(overdue) > 0 {
+		add(ui.Bad, "", overdueText(ctx, overdue))
 	}
 	for _, c := range delivery.AllChannels() {
 		list = append(list, p.channelConcerns(ctx, c)...)

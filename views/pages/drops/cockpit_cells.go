@@ -32,7 +32,7 @@ func (p Cockpit) Cells(ctx context.Context) ui.Cells {
 
 func (p Cockpit) headCells(ctx context.Context, c ui.Cells) {
 	l := ui.From(ctx).Locale
-	s := p.State(p.At)
+	s := p.Stage(p.At)
 	c["state"], c["state.class"] = l.T("state."+string(s)), "badge has-dot is-"+string(ui.StateTone(s))
 	verdict := p.verdict(ctx)
 	c["open.class"] = "cockpit"

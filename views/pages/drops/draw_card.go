@@ -7,29 +7,66 @@ import (
 	"time"
 
 	"dropbell/domain/draw"
+	"dropbell/domain/reminder"
+	"dropbell/domain/template"
+	"dropbell/views/pages/parts"
 	"dropbell/views/ui"
 )
 
 // drawURL is the public page of the draw.
-func (p Template) drawURL() string { return fmt.Sprintf("/draw/%d", p.ID) }
+func drawURL(t template.Template) string { return fmt.Sprintf("/draw/%d", t.ID) }
 
 // drawState says in one sentence how far the draw is.
 func (p Template) drawState(ctx context.Context) string {
 	if p.Draw == nil {
 		return ui.T(ctx, "draw.state.none")
 	}
-	return ui.T(ctx, "draw.state."+string(p.Draw.State))
+	return drawText(ctx, p.Drop.Template, p.Draw)
+}
+
+// drawText says in one sentence how many entries the draw has, and how far it is.
+func drawText(ctx context.Context, t template.Template, d *draw.Draw) string {
+	l := ui.From(ctx).Locale
+	state := l.T("draw.state." + string(d.State))
+	switch {
+	case d.State == draw.Cancelled:
+		return state
+	case d.DrawnAt != nil:
+		return l.T("ui.sentences", l.N("draw.said.drawn", d.Won, l.Number(d.Taken())), state)
+	case d.State == draw.Open:
+		return l.N("draw.said.open", d.Taken(), l.Number(t.Stock), l.DateTime(d.ClosesAt, t.Zone()))
+	}
+	return l.T("ui.sentences", l.N("draw.said.taken", d.Taken(), l.Number(t.Stock)), state)
+}
+
+// drawWinners is how many entries have won, or can win.
+func drawWinners(t template.Template, d *draw.Draw) int64 {
+	if d.DrawnAt != nil {
+		return d.Won
+	}
+	return min(t.Stock, d.Taken())
+}
+
+// drawPieces divides the entries by their result.
+func drawPieces(t template.Template, d *draw.Draw) []parts.Piece {
+	won := drawWinners(t, d)
+	return []parts.Piece{{Class: "bar-sent", N: won}, {Class: "bar-expired", N: d.Lapsed}, {Class: "bar-dead", N: d.Struck}, {Class: "bar-skipped", N: d.Taken() - won - d.Lapsed - d.Struck}}
+}
+
+// drawOdds says how many entries there are for each coupon.
+func drawOdds(ctx context.Context, t template.Template, d *draw.Draw) string {
+	won := drawWinners(t, d)
+	if won == 0 {
+		return ui.T(ctx, "draw.chart_none")
+	}
+	return ui.T(ctx, "draw.odds", ui.Ratio(ctx, float64(d.Taken())/float64(won)), ui.From(ctx).Locale.Percent(won, d.Taken()))
 }
 
 // drawFacts are the figures of the draw. Its entries are won, waiting, struck and left.
 func (p Template) drawFacts(ctx context.Context) (list []fact) {
 	l, d := ui.From(ctx).Locale, p.Draw
 	add := func(key, value string) { list = append(list, fact{key, value}) }
-	add("window", l.DateTime(d.OpensAt, p.Zone())+" – "+l.DateTime(d.ClosesAt, p.Zone()))
 	add("entries", l.Number(d.Taken()))
-	if p.Stock > 0 {
-		add("per_coupon", ui.Ratio(ctx, float64(d.Taken())/float64(p.Stock)))
-	}
 	if d.DrawnAt != nil {
 		add("won", l.Number(d.Won))
 		add("waiting", l.Number(d.Waiting()))
@@ -118,7 +155,7 @@ func (p Template) stages(ctx context.Context) (list []drawStage) {
 }
 
 // entriesChart is how the number of entries grew.
-func (p Template) entriesChart(ctx context.Context) ui.TimeChart {
-	return ui.TimeChart{ID: "entries", Label: ui.T(ctx, "draw.chart", p.Name), Value: ui.T(ctx, "draw.entries"), None: ui.T(ctx, "draw.chart_none"), Zone: p.Zone(),
-		Own: ui.Curve{Name: p.Name, Origin: p.OpensAt, Points: p.Entries}}
+func entriesChart(ctx context.Context, t template.Template, points []reminder.Growth) ui.TimeChart {
+	return ui.TimeChart{ID: "entries", Label: ui.T(ctx, "draw.chart", t.Name), Value: ui.T(ctx, "draw.entries"), None: ui.T(ctx, "draw.chart_none"), Zone: t.Zone(),
+		Own: ui.Curve{Name: t.Name, Origin: t.OpensAt, Points: points}}
 }

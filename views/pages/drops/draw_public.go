@@ -2,12 +2,15 @@ package drops
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
+	"math"
 	"strings"
 
 	"dropbell/domain/draw"
 	"dropbell/domain/message"
 	"dropbell/domain/template"
+	"dropbell/views/pages/parts"
 	"dropbell/views/ui"
 )
 
@@ -76,6 +79,20 @@ func (p PublicDraw) source(ctx context.Context) string {
 // longNote is the length of a signed result that the page does not show, in bytes: it names every ticket that was struck or
 // lapsed. The API has it.
 const longNote = 20_000
+
+// place is where a score lies on a scale of 1000.
+func place(h draw.Hash) string { return parts.Unit(1000 * share(h)) }
+
+// placeText writes a score as a percentage of the highest score.
+func placeText(ctx context.Context, h draw.Hash) string {
+	const steps = 1_000_000
+	return ui.From(ctx).Locale.Percent(int64(share(h)*steps), steps)
+}
+
+// share is a score as a part of the highest score, from 0 to 1.
+func share(h draw.Hash) float64 {
+	return float64(binary.BigEndian.Uint64(h[:8])) / math.MaxUint64
+}
 
 // facts are the values by which the draw is checked.
 func (p PublicDraw) facts() (list []fact) {

@@ -51,9 +51,11 @@ func (s Sales) peakNote(ctx context.Context) string {
 // note returns the most important state: sold out, and after what time; claims are paused; claims
 // are not open yet.
 func (s Sales) note(ctx context.Context) string {
-	switch s.Template.State(ui.From(ctx).Now) {
+	switch s.Template.Stage(ui.From(ctx).Now) {
 	case template.Paused:
 		return ui.T(ctx, "claims.paused")
+	case template.EntriesOpen, template.Sealed, template.Drawn:
+		return ui.T(ctx, "draw.note")
 	case template.Scheduled:
 		return ui.T(ctx, "claims.ahead")
 	case template.SoldOut:
@@ -117,7 +119,9 @@ func (s Sales) availableNote(ctx context.Context) string {
 		return ui.T(ctx, "claims.writing", ui.Num(ctx, s.Writing))
 	}
 	now := ui.From(ctx).Now
-	switch s.Template.State(now) {
+	switch s.Template.Stage(now) {
+	case template.EntriesOpen, template.Sealed, template.Drawn:
+		return ui.T(ctx, "draw.available")
 	case template.Closed, template.Cancelled:
 		if claim.Admit(s.Template, claim.ByGrant, now) == nil {
 			return ui.T(ctx, "claims.available_lists")

@@ -138,16 +138,13 @@ func DaysText(days []series.Day) string {
 
 // drop is the state of the drop of an occurrence.
 func dropState(ctx context.Context, o series.Listed) template.State {
-	t := template.Template{Stored: o.Drop}
-	t.OpensAt, t.ClosesAt = o.OpensAt, o.OpensAt.Add(time.Hour)
-	now := ui.From(ctx).Now
-	if o.Drop == template.Published && now.Before(o.OpensAt) {
+	switch {
+	case o.Drop != template.Published:
+		return o.Drop
+	case ui.From(ctx).Now.Before(o.OpensAt):
 		return template.Scheduled
 	}
-	if o.Drop == template.Published {
-		return template.Open
-	}
-	return o.Drop
+	return template.Open
 }
 
 func (p SeriesForm) action() string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"dropbell/domain/flight"
 	"fmt"
+	"strings"
 
 	"dropbell/domain/reminder"
 	"dropbell/domain/template"
@@ -37,6 +38,14 @@ func (p Template) left() int64 {
 	return p.StockLeft()
 }
 
+// stockText says how many coupons are left, or how many a draw has given and will give.
+func (p Template) stockText(ctx context.Context) string {
+	if p.OpeningMode.Drawn() {
+		return ui.T(ctx, "draw.is_stock", p.Issued, p.Stock)
+	}
+	return ui.T(ctx, "drop.is_stock", p.left(), p.Stock)
+}
+
 // problems are the problems of this drop.
 func (p Template) problems(ctx context.Context) (list []concern) {
 	add := func(url, text string) { list = append(list, concern{ui.Warn, text, url}) }
@@ -60,15 +69,28 @@ func (p Template) problems(ctx context.Context) (list []concern) {
 	if c := p.counts(); c.Expired > 0 {
 		add(fmt.Sprintf("/deliveries?template=%d&outcome=expired", p.ID), ui.N(ctx, "problem.expired", c.Expired))
 	}
+	var overdue []template.Slot
 	for _, r := range p.Board.Rows {
 		if r.Overdue(ui.From(ctx).Now) {
-			add("", ui.T(ctx, "problem.overdue", r.Slot.Slot.Minutes()))
+			overdue = append(overdue, r.Slot.Slot)
 		}
+	}
+	if len(overdue) > 0 {
+		add("", overdueText(ctx, overdue))
 	}
 	if p.Difference != 0 {
 		add(p.url()+"/balance", ui.N(ctx, "problem.balance", p.Difference))
 	}
 	return list
+}
+
+// overdueText names the slots that are due and have not started.
+func overdueText(ctx context.Context, slots []template.Slot) string {
+	var minutes []string
+	for _, s := range slots {
+		minutes = append(minutes, ui.Num(ctx, int64(s.Minutes())))
+	}
+	return ui.T(ctx, "problem.overdue", strings.Join(minutes, ui.T(ctx, "ui.list_join")))
 }
 
 // next returns the slot that fires next, or nil. Rows are in the order in which they fire.

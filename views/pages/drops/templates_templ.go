@@ -516,7 +516,7 @@ func (p Templates) Results() templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					templ_7745c5c3_Err = ui.StateBadge(t.State(ui.From(ctx).Now)).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = ui.StateBadge(t.Stage(ui.From(ctx).Now)).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}

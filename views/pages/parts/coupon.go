@@ -6,6 +6,9 @@ import (
 	"dropbell/views/ui"
 )
 
+// returned ends the names of texts about revoked coupons whose place is for sale again.
+const returned = "returned"
+
 func couponTone(s coupon.State) ui.Tone {
 	switch s {
 	case coupon.Unused:

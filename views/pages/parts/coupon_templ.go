@@ -34,9 +34,16 @@ func CouponBadge(l coupon.Listed) templ.Component {
 			templ_7745c5c3_Var1 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = ui.Badge(couponTone(l.At(l.Now)), ui.T(ctx, "coupon.state."+string(l.At(l.Now)))).Render(ctx, templ_7745c5c3_Buffer)
-		if templ_7745c5c3_Err != nil {
-			return templ_7745c5c3_Err
+		if l.Returned {
+			templ_7745c5c3_Err = ui.Badge(ui.Neutral, ui.T(ctx, "coupon.state."+returned)).Render(ctx, templ_7745c5c3_Buffer)
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+		} else {
+			templ_7745c5c3_Err = ui.Badge(couponTone(l.At(l.Now)), ui.T(ctx, "coupon.state."+string(l.At(l.Now)))).Render(ctx, templ_7745c5c3_Buffer)
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
 		}
 		return nil
 	})

@@ -1,18 +1,22 @@
 package parts
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"dropbell/domain/coupon"
 	"dropbell/views/ui"
 )
 
-// A tallied state is one row of the table and one piece of the bar.
+// A tallied state is one row of the table and one piece of the bar. key ends the names of its text and
+// its figure.
 type tallied struct {
 	state coupon.State
+	key   string
 	class string
 	n     int64
 	share string // of all rows; the shares add up to 100 %
@@ -20,12 +24,15 @@ type tallied struct {
 
 func (p Tally) rows(ctx context.Context) []tallied {
 	rows := []tallied{{state: coupon.Used, class: "bar-sent", n: p.Used}, {state: coupon.Locked, class: "bar-inflight", n: p.Locked},
-		{state: coupon.Expired, class: "bar-expired", n: p.Expired}, {state: coupon.Revoked, class: "bar-dead", n: p.Revoked},
+		{state: coupon.Expired, class: "bar-expired", n: p.Expired}, {state: coupon.Revoked, class: "bar-dead", n: p.Revoked - p.Returned},
 		{state: coupon.Suspended, class: "bar-bounced", n: p.Suspended},
 		{state: coupon.Unused, class: "bar-skipped", n: p.Unused()}}
+	if p.Returned > 0 {
+		rows = slices.Insert(rows, 4, tallied{state: coupon.Revoked, key: returned, class: "bar-returned", n: p.Returned})
+	}
 	counts := make([]int64, len(rows))
-	for i, r := range rows {
-		counts[i] = r.n
+	for i := range rows {
+		counts[i], rows[i].key = rows[i].n, cmp.Or(rows[i].key, string(rows[i].state))
 	}
 	for i, share := range ui.From(ctx).Locale.Shares(counts) {
 		rows[i].share = share
@@ -43,7 +50,7 @@ func (p Tally) pieces(ctx context.Context) (list []Piece) {
 func (p Tally) text(ctx context.Context) string {
 	var words []string
 	for _, r := range p.rows(ctx) {
-		words = append(words, ui.T(ctx, "coupon.state."+string(r.state))+" "+ui.Num(ctx, r.n))
+		words = append(words, ui.T(ctx, "coupon.state."+r.key)+" "+ui.Num(ctx, r.n))
 	}
 	return strings.Join(words, ui.T(ctx, "ui.list_join"))
 }
@@ -56,9 +63,6 @@ func (p Tally) url(s coupon.State) string {
 // steps counts the past steps of coupons, which are no states.
 func (p Tally) steps(ctx context.Context) string {
 	words := []string{ui.N(ctx, "tally.released", p.Released), ui.N(ctx, "tally.refunded", p.Refunded)}
-	if p.Returned > 0 {
-		words = append(words, ui.N(ctx, "tally.returned", p.Returned))
-	}
 	if p.Discounted > 0 {
 		words = append(words, ui.T(ctx, "tally.discounted", ui.From(ctx).Locale.Money(p.Discounted, p.Template.Currency)))
 	}

@@ -87,7 +87,7 @@ func ShopHit(s template.Shop, mayEdit bool) Hit {
 // DropHit is a drop.
 func DropHit(ctx context.Context, t template.Template) Hit {
 	return Hit{Icon: "ticket", URL: "/templates/" + strconv.FormatInt(t.ID, 10), Title: t.Name,
-		Detail: joined(number(t.ID), t.ShopName), Badge: ui.StateBadge(t.State(ui.From(ctx).Now))}
+		Detail: joined(number(t.ID), t.ShopName), Badge: ui.StateBadge(t.Stage(ui.From(ctx).Now))}
 }
 
 // CampaignHit is a campaign.

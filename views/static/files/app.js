@@ -31,6 +31,9 @@
   }
   setInterval(tick, 250);
 
+  // The server shows instants that belong to no shop in the zone of the browser, from the next page on.
+  document.cookie = `dropbell_zone=${Intl.DateTimeFormat().resolvedOptions().timeZone}; path=/; max-age=31536000; samesite=lax` + (location.protocol === "https:" ? "; secure" : "");
+
   // Every instant has a tooltip with the viewer's own time.
   const own = new Intl.DateTimeFormat(root.lang, { dateStyle: "full", timeStyle: "long" });
   function localTimes() {

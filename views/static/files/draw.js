@@ -150,4 +150,5 @@ if (button) {
     bar.hidden = true;
     button.disabled = false;
   });
+  if (location.hash === "#check") button.click();
 }

@@ -19,8 +19,8 @@ type Filter struct {
 	Broken fault.Fields
 }
 
-// Filter returns a filter that reads days in the console's own zone.
-func (sh *Shell) Filter(r *http.Request) *Filter { return &Filter{r: r, Zone: sh.DefaultZone} }
+// Filter returns a filter that reads days in the zone of the viewer's browser.
+func (sh *Shell) Filter(r *http.Request) *Filter { return &Filter{r: r, Zone: Frame(r).Zone} }
 
 func (f *Filter) typed(name string) string { return strings.TrimSpace(f.r.FormValue(name)) }
 

@@ -48,7 +48,7 @@ func Say(r *http.Request, key string, args ...any) string { return Frame(r).Loca
 // protect sets the security headers for browsers, and makes the frame in which pages are rendered.
 func (sh *Shell) protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		f := &ui.Frame{Languages: sh.Languages.All(), Assets: sh.Assets, Nonce: rand.Text(), Path: r.URL.RequestURI(), Now: sh.Now(), Zone: sh.DefaultZone, Cells: sh.cells, Cell: sh.cell}
+		f := &ui.Frame{Languages: sh.Languages.All(), Assets: sh.Assets, Nonce: rand.Text(), Path: r.URL.RequestURI(), Now: sh.Now(), Zone: sh.browserZone(r), Cells: sh.cells, Cell: sh.cell}
 		f.Locale = sh.Languages.Match(cookie(r, LocaleCookie), r.Header.Get("Accept-Language"))
 		f.Theme = Theme(cookie(r, ThemeCookie))
 		h := w.Header()

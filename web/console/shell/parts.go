@@ -2,6 +2,7 @@ package shell
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -30,10 +31,11 @@ type liveParts struct {
 const MaxParts = 8
 
 // A partKey identifies a live part of a page. A part is rendered once for all viewers that see the
-// same content: their permissions and language are in the key.
+// same content: their permissions, language and time zone are in the key.
 type partKey struct {
 	path     string // where the part comes from, with its query
 	language *i18n.Locale
+	zone     *time.Location
 	role     staff.Role
 	shops    string // JSON
 	member   int64  // the only member it is rendered for; 0 = all with these permissions
@@ -42,7 +44,7 @@ type partKey struct {
 // KeyOf returns the key of the part at path for the viewer of f.
 func (sh *Shell) KeyOf(f *ui.Frame, path string) partKey {
 	shops, _ := json.Marshal(f.Member.Shops) // numbers
-	k := partKey{path: path, language: f.Locale, role: f.Member.Role, shops: string(shops)}
+	k := partKey{path: path, language: f.Locale, zone: f.Zone, role: f.Member.Role, shops: string(shops)}
 	if bare, _, _ := strings.Cut(path, "?"); len(f.Member.Shops) > 0 && sh.live.own[sh.live.routes.Find(chi.NewRouteContext(), http.MethodGet, bare)] {
 		k.member = f.Member.ID
 	}
@@ -88,7 +90,7 @@ var ErrReload = errors.New("the page is to be loaded anew")
 func (sh *Shell) LookAtPart(ctx context.Context, key partKey, before *liveFragment) (*liveFragment, error) {
 	ctx, cancel := context.WithTimeout(ctx, WriteTimeout)
 	defer cancel()
-	f := &ui.Frame{Languages: sh.Languages.All(), Locale: key.language, Assets: sh.Assets, Path: key.path, Now: sh.Now(), Zone: sh.DefaultZone, Member: key.viewer()}
+	f := &ui.Frame{Languages: sh.Languages.All(), Locale: key.language, Assets: sh.Assets, Path: key.path, Now: sh.Now(), Zone: cmp.Or(key.zone, sh.DefaultZone), Member: key.viewer()}
 	r, err := http.NewRequestWithContext(ui.With(ctx, f), http.MethodGet, key.path, nil)
 	if err != nil {
 		return nil, ErrMalformed

@@ -25,6 +25,8 @@ const (
 	// LocaleCookie and ThemeCookie keep preferences of browsers without a sign-in.
 	LocaleCookie = "dropbell_locale"
 	ThemeCookie  = "dropbell_theme"
+	// ZoneCookie has the name of the browser's time zone. The console's script writes it.
+	ZoneCookie = "dropbell_zone"
 	// SetupCookie says whether a browser shows the first steps: [SetupHidden] = never, [SetupShown]
 	// = also when all steps are done, without the cookie = until all steps are done.
 	SetupCookie = "dropbell_setup"
