@@ -122,7 +122,7 @@ func (r Return) refund(by string, s Stored) Decision {
 	if d.Err != nil {
 		return d
 	}
-	var back []int64 // in order; a coupon that was refunded by itself does not move
+	back := []int64{} // in order; a coupon that was refunded by itself does not move
 	for _, m := range d.Moves {
 		back = append(back, m.From.ID)
 	}
@@ -163,6 +163,7 @@ func (f *Refund) net(o Order, uses []heldUse, after []int64) {
 	if last >= 0 {
 		back[last] += lost
 	}
+	f.Uses = make([]UseRefund, 0, len(uses)) // empty is no null in the stored document
 	for n, u := range uses {
 		f.Uses = append(f.Uses, UseRefund{u.Coupon, u.Case.Coupon.TemplateID, back[n]})
 	}

@@ -76,6 +76,9 @@ func (s Recipes) Save(ctx context.Context, r recipe.Recipe, e staff.Entry) error
 		if errors.Is(err, pgx.ErrNoRows) {
 			return fault.ErrStale
 		}
+		if pg.Violates(err, "recipes_shop_number_fkey") {
+			return recipe.ErrNoShop
+		}
 		if err != nil {
 			return err
 		}

@@ -19,7 +19,7 @@ import (
 func TestNoRefundIsNettedTwice(t *testing.T) {
 	o := newOrdering(t)
 	other := o.Published(time.Hour).ID
-	o.Exec(`update templates set max_per_order = 5, stock = 1000000, stack_group = 'any', stacks_with = '{any}' where id in ($1, $2)`, o.drop.ID, other)
+	o.Exec(`update templates set max_per_order = 5, stock = 1000000, stack_group = 'any', stacks_with = 'any' where id in ($1, $2)`, o.drop.ID, other)
 	drops := []int64{o.drop.ID, other}
 	ctx := o.Context()
 	sums := func(d int64) (now [6]int64) {
