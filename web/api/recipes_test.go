@@ -15,7 +15,7 @@ func testRecipes(t *testing.T) {
 	drop := r.drop(time.Hour)
 	const all, missed = "/admin/shops/10/recipes", "/admin/shops/10/recipes/missed"
 	wish := func(change ...any) map[string]any {
-		w := map[string]any{"on": true, "channel": "email", "title": "Still there", "body": map[string]any{"default": "Some of {{drop}} are left.", "zh-CN": "{{drop}}还有余量。"}, "hold_out_percent": 10, "after_minutes": 30, "version": 0}
+		w := map[string]any{"on": true, "channel": "email", "title": map[string]any{"default": "Still there", "zh-CN": "还有余量"}, "body": map[string]any{"default": "Some of {{drop}} are left.", "zh-CN": "{{drop}}还有余量。"}, "hold_out_percent": 10, "after_minutes": 30, "version": 0}
 		for i := 0; i < len(change); i += 2 {
 			w[change[i].(string)] = change[i+1]
 		}
@@ -28,7 +28,7 @@ func testRecipes(t *testing.T) {
 		t.Errorf("one that was never saved: %s", a.Body)
 	}
 	made := r.want(r.call(r.admin(), "PUT", missed, wish()), 200, "")
-	if made.at("version") != 1.0 || made.at("on") != true || made.at("channel") != "email" || made.at("body.zh-CN") != "{{drop}}还有余量。" || made.at("title") != "Still there" || len(made.at("rounds").([]any)) != 0 {
+	if made.at("version") != 1.0 || made.at("on") != true || made.at("channel") != "email" || made.at("body.zh-CN") != "{{drop}}还有余量。" || made.at("title.default") != "Still there" || len(made.at("rounds").([]any)) != 0 {
 		t.Errorf("made: %s", made.Body)
 	}
 	r.want(r.call(r.admin(), "PUT", missed, wish("after_minutes", 45)), 412, "stale_version")

@@ -22,6 +22,8 @@ const (
 	// Larger chunks are not faster, and changes of standing reservations wait for a chunk. See bench/results/series.md.
 	copyLanes = 2
 	copyChunk = 25_000
+	// chunkTries bounds how often a chunk is tried; each time it waits for its lane for 200 ms at most.
+	chunkTries = 20
 )
 
 // lockStanding returns the statement that locks lanes of a series. A chunk holds its lane exclusively, and a change of a standing
@@ -97,11 +99,7 @@ func (s Series) Copy(ctx context.Context, c series.Copy) (n int64, err error) {
 					if err != nil || from == to {
 						return err
 					}
-					err = s.storeChunk(laneCtx, c, lane, from, to, false)
-					if pg.Violates(err, "reservations_pkey") { // a user of the chunk has reserved meanwhile
-						err = s.storeChunk(laneCtx, c, lane, from, to, true)
-					}
-					if err != nil {
+					if err := s.copyRange(laneCtx, c, lane, from, to); err != nil {
 						return err
 					}
 				}
@@ -136,6 +134,21 @@ func (s *copyChunks) next(ctx context.Context) (from, to int64, err error) {
 	}
 	s.last = to
 	return from, to, pg.Translate(err)
+}
+
+// copyRange copies the standing reservations of a range of users. It tries again if a user of the range has reserved meanwhile, or if
+// changes of standing reservations held the lane.
+func (s Series) copyRange(ctx context.Context, c series.Copy, lane int, from, to int64) (err error) {
+	inserting := false
+	for range chunkTries {
+		err = s.storeChunk(ctx, c, lane, from, to, inserting)
+		reserved := pg.Violates(err, "reservations_pkey")
+		if !reserved && !pg.LockTimedOut(err) {
+			return err
+		}
+		inserting = inserting || reserved
+	}
+	return err
 }
 
 // storeChunk copies the standing reservations of a range of users in one transaction. Users who have reserved the drop or have
