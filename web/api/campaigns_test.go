@@ -15,9 +15,9 @@ import (
 	"dropbell/domain/campaign"
 	"dropbell/domain/campaign/approval"
 	"dropbell/domain/delivery"
+	"dropbell/domain/recipe"
 	"dropbell/domain/staff"
 	"dropbell/domain/task"
-	"dropbell/domain/recipe"
 	"dropbell/domain/user"
 	"dropbell/web/api/campaigns"
 )
