@@ -45,7 +45,9 @@ func (k *walk) repeat(users []int64) {
 	now, err := store.Series(k.ctx, made.ID)
 	if err == nil {
 		next := now.Spec
-		next.Clock = (next.Clock + 3600) % (24 * 3600)
+		if next.Clock += 3600; next.Clock >= 24*3600 { // on the same day
+			next.Clock -= 2 * 3600
+		}
 		next.Skips = []series.Day{now.Upcoming(time.Now(), 2)[1]}
 		_, err = service.Edit(k.ctx, staff.System(), now.ID, series.Edition{Version: now.Version, Spec: next})
 	}
@@ -68,7 +70,7 @@ func (k *walk) repeated(id int64, name string, drops int, users []int64) {
 				select r.user_id from kept join reservations r on r.template_id = kept.id where r.slots = $3 and r.standing
 			)
 			select format('%s drops at the time of day; %s copied; %s with the name; %s reservations of %s users; sums differ by %s',
-				(select count(*) from kept where extract(epoch from (opens_at at time zone h.timezone)::time)::int = s.clock), (select count(copied_at) from kept),
+				(select count(*) from kept where extract(epoch from (opens_at at time zone coalesce(nullif(h.timezone, ''), 'UTC'))::time)::int = s.clock), (select count(copied_at) from kept),
 				(select count(*) from templates where name = $2), (select count(*) from booked), (select count(distinct user_id) from booked where user_id = any($4)),
 				(select coalesce(sum(booked), 0) from kept join bookings b on b.template_id = kept.id) - (select count(*) from booked))
 			from series s join shops h on h.number = s.shop_number where s.id = $1`, id, name, reminder.BitmapOf(reminder.Reminder{Channel: delivery.App, Slot: 2}).Int64(), users).Scan(&state)
