@@ -1,7 +1,6 @@
 package cart
 
 import (
-	"cmp"
 	"math/bits"
 	"slices"
 	"strconv"
@@ -75,14 +74,14 @@ type Refund struct {
 	Orders int
 	// Amount is what the returned lines cost before discounts.
 	Amount money.Amount
-	// Drops are the discounts that the refund takes back, by drop. Amount less all of them is PayBack.
-	Drops []DropRefund
+	// Uses are the discounts that the refund takes back, by coupon. Amount less all of them is PayBack.
+	Uses []UseRefund
 }
 
-// A DropRefund is the part of a refund that belongs to the coupons of a drop.
-type DropRefund struct {
-	TemplateID int64
-	Discount   money.Amount
+// A UseRefund is the part of a refund that belongs to one coupon.
+type UseRefund struct {
+	Coupon, TemplateID int64
+	Discount           money.Amount
 }
 
 // sameLines reports whether the stored refund is of these lines.
@@ -110,21 +109,23 @@ func (r Return) refund(by string, s Stored) Decision {
 		return refusedFor(err)
 	}
 	uses := o.effective(s.Coupons)
-	requests, back := map[int64]coupon.Request{}, []int64{}
+	requests := map[int64]coupon.Request{}
 	for _, u := range uses {
 		if r.To != template.RefundToNobody && !u.all(*o, o.Returned) && u.all(*o, after) {
 			requests[u.Coupon] = coupon.Together(coupon.StepRefund, u.Coupon, by, o.ID, 0)
 			if r.To == template.RefundToStock {
 				requests[u.Coupon] = coupon.RefundToStock(u.Coupon, by, o.ID, 0)
 			}
-			back = append(back, u.Coupon)
 		}
 	}
 	d := decideAll(requests, s)
 	if d.Err != nil {
 		return d
 	}
-	slices.Sort(back)
+	back := []int64{} // in order; a coupon that was refunded by itself does not move
+	for _, m := range d.Moves {
+		back = append(back, m.From.ID)
+	}
 	due := o.due(uses, after) - o.PaidBack
 	f := &Refund{ID: r.id(), PayBack: max(0, due), Lines: lines, Coupons: back}
 	f.Clawback = max(0, o.net(after)-o.net(o.Returned)-f.PayBack)
@@ -137,7 +138,7 @@ func (r Return) refund(by string, s Stored) Decision {
 	return d
 }
 
-// net fills in what the refund takes back of the order's amount and of each drop's discount.
+// net fills in what the refund takes back of the order's amount and of each coupon's discount.
 func (f *Refund) net(o Order, uses []heldUse, after []int64) {
 	if o.whole(after) {
 		f.Orders = 1
@@ -162,14 +163,10 @@ func (f *Refund) net(o Order, uses []heldUse, after []int64) {
 	if last >= 0 {
 		back[last] += lost
 	}
+	f.Uses = make([]UseRefund, 0, len(uses)) // empty is no null in the stored document
 	for n, u := range uses {
-		at := slices.IndexFunc(f.Drops, func(d DropRefund) bool { return d.TemplateID == u.Case.Coupon.TemplateID })
-		if at < 0 {
-			at, f.Drops = len(f.Drops), append(f.Drops, DropRefund{TemplateID: u.Case.Coupon.TemplateID})
-		}
-		f.Drops[at].Discount += back[n]
+		f.Uses = append(f.Uses, UseRefund{u.Coupon, u.Case.Coupon.TemplateID, back[n]})
 	}
-	slices.SortFunc(f.Drops, func(a, b DropRefund) int { return cmp.Compare(a.TemplateID, b.TemplateID) })
 }
 
 // returned are the quantities that came back after the return, and its lines.

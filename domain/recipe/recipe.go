@@ -42,6 +42,7 @@ func (f Form) AboutDrop() bool { return f == Missed || f == Lost }
 // Faults of this room.
 var (
 	ErrNotFound = fault.New(fault.NotFound, "recipe_not_found", "there is no such recipe; load the page again")
+	ErrNoShop   = fault.New(fault.NotFound, "shop_not_found", "there is no such shop; create it first")
 )
 
 // Limits of settings.
@@ -263,7 +264,7 @@ func (s *Service) Page(ctx context.Context, by staff.Actor, shop int64) (p Page,
 	return p, err
 }
 
-// Save stores the settings of a form. It returns a [fault.Fields], [ErrNotFound] for an unknown form,
+// Save stores the settings of a form. It returns a [fault.Fields], [ErrNotFound] for an unknown form, [ErrNoShop],
 // [fault.ErrStale] or [staff.ErrForbidden].
 func (s *Service) Save(ctx context.Context, by staff.Actor, shop int64, f Form, version int64, set Settings) error {
 	if err := by.May(staff.ManageCampaigns, shop); err != nil {
@@ -289,6 +290,22 @@ func (s *Service) Save(ctx context.Context, by staff.Actor, shop int64, f Form, 
 	next := old
 	next.Settings = set
 	return s.Store.Save(ctx, next, old.entry(by, old.Settings, set))
+}
+
+// Stop turns a recipe off; its settings stay, and rounds that have begun go on. It returns [fault.ErrStale] if staff change the
+// recipe meanwhile, or [staff.ErrForbidden].
+func (s *Service) Stop(ctx context.Context, by staff.Actor, shop int64, f Form) error {
+	if err := by.May(staff.ManageCampaigns, shop); err != nil {
+		return err
+	}
+	stored, err := s.Store.Recipes(ctx, shop)
+	i := slices.IndexFunc(stored, func(r Recipe) bool { return r.Form == f })
+	if err != nil || i < 0 || !stored[i].On {
+		return err
+	}
+	next := stored[i]
+	next.On = false
+	return s.Store.Save(ctx, next, next.entry(by, stored[i].Settings, next.Settings))
 }
 
 // Skipped is how many of the users were skipped or could not be reached, other than those held out.

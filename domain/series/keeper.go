@@ -22,7 +22,7 @@ type Claim struct {
 // A Copy names a published drop for which the standing reservations of its series are to be copied.
 type Copy struct{ SeriesID, TemplateID int64 }
 
-// KeeperStore is where the keeper works. Every call is one transaction and may be repeated.
+// KeeperStore is where the keeper works. Every call but Copy is one transaction, and each may be repeated.
 type KeeperStore interface {
 	// Claim claims an active series that is due for as long; found is false if none is due.
 	Claim(ctx context.Context, lease time.Duration) (c Claim, found bool, err error)
@@ -37,8 +37,9 @@ type KeeperStore interface {
 	Note(ctx context.Context, o Occurrence) error
 	// Uncopied returns published drops that have not opened and whose standing reservations are not copied.
 	Uncopied(ctx context.Context, limit int) ([]Copy, error)
-	// Copy copies the standing reservations of the series to the drop, once, by one statement, and returns how
-	// many users have new reminders. A reservation that a user has made for the drop, or has cancelled, stays.
+	// Copy copies the standing reservations of the series to the drop, in transactions of many users each, and returns
+	// how many users have new reminders; 0 if another worker copies to the drop. Repeated after a failure, it copies those of
+	// the users who are left. A reservation that a user has made for the drop, or has cancelled, stays.
 	Copy(ctx context.Context, c Copy) (int64, error)
 }
 

@@ -38,6 +38,7 @@ import (
 	"dropbell/lab/bench/push"
 	"dropbell/lab/bench/qualify"
 	"dropbell/lab/bench/receipts"
+	"dropbell/lab/bench/recipes"
 	"dropbell/lab/bench/redis"
 	"dropbell/lab/bench/reserve"
 	"dropbell/lab/bench/rush"
@@ -76,6 +77,7 @@ var scenarios = map[string]scenario.Scenario{
 	"push":      push.Scenario,
 	"qualify":   qualify.Scenario,
 	"receipts":  receipts.Scenario,
+	"recipes":   recipes.Scenario,
 	"redis":     redis.Scenario,
 	"reserve":   reserve.Scenario,
 	"rush":      rush.Scenario,

@@ -21,7 +21,8 @@ import (
 
 // A walk makes processes fail at named points during a series of small evenings. An evening has
 // reservations that fire and are delivered, claims at both gates, redeem codes, coupons that are
-// locked, confirmed and released, orders with two coupons, coupons that are suspended, a drop with doors, a draw, and a campaign. After each evening the accounts must add up as
+// locked, confirmed and released, orders with two coupons, coupons that are suspended, a drop with doors, a draw, a series with standing reservations, a campaign, and a recipe.
+// After each evening the accounts must add up as
 // if nothing had failed.
 type walk struct {
 	*system
@@ -167,9 +168,11 @@ func (k *walk) serve() {
 	offers.enter()
 	codes := []*codeSale{k.c.openCodes("durable", later), k.c.openCodes("gate", later)}
 	d := k.reserveAll(fmt.Sprint("Evening ", n), users)
+	k.remind()
+	unclaimed := k.reserveAll(fmt.Sprint("Missed ", n), users)
 	campaign := k.p.publish(promo{name: fmt.Sprint("Campaign ", n), channel: delivery.Webhook, audience: named(users), rate: 1000})
 	k.move(d, time.Now().Add(3*time.Second).Truncate(time.Second))
-	for _, template := range []int64{sales["durable"], sales["gate"], codes[0].template, codes[1].template, raffle.template, offers.template, reviewed, carts[0], carts[1]} {
+	for _, template := range []int64{sales["durable"], sales["gate"], codes[0].template, codes[1].template, raffle.template, offers.template, reviewed, carts[0], carts[1], unclaimed.id} {
 		k.open(template)
 	}
 	wait(soon+knownWithin, k.ctx.Done())
@@ -193,6 +196,8 @@ func (k *walk) serve() {
 	all.Go(func() { k.suspendAndDecide(reviewed, users) })
 	all.Go(func() { k.sellByDoors(doored, users) })
 	all.Go(func() { k.payTogether(carts, users) })
+	all.Go(func() { k.repeat(users) })
+	all.Go(func() { k.missed(unclaimed, users) })
 	all.Wait()
 
 	k.settled(d, 2*time.Minute)

@@ -15,6 +15,7 @@ import (
 	"dropbell/domain/campaign"
 	"dropbell/domain/campaign/approval"
 	"dropbell/domain/delivery"
+	"dropbell/domain/recipe"
 	"dropbell/domain/staff"
 	"dropbell/domain/task"
 	"dropbell/domain/user"
@@ -32,7 +33,7 @@ func newCampaigns(r *fixture, templates campaign.Templates, users *user.Service)
 	store := campaignsdb.NewCampaigns(r.db, audiencedb.NewSegments(r.db))
 	channels := delivery.ChannelSetOf(delivery.App, delivery.Email)
 	approvals := &approval.Service{Store: store, Publisher: campaign.Publisher{Store: store, Lock: freeLock{}, Templates: templates, Channels: channels, Now: r.now}}
-	return campaigns.Deps{Approvals: approvals, Campaigns: &campaign.Service{Store: store, Approvals: approvals, QuietCounts: store.Waiting, Templates: templates,
+	return campaigns.Deps{Recipes: &recipe.Service{Store: campaignsdb.NewRecipes(r.db)}, Approvals: approvals, Campaigns: &campaign.Service{Store: store, Approvals: approvals, QuietCounts: store.Waiting, Templates: templates,
 		Users: users, Now: r.now, Channels: channels, Audiences: store.Audiences()}}
 }
 

@@ -267,7 +267,7 @@ func (p *proxy) tests(t *testing.T) {
 		{"DeadLetters", testDeadLetters}, {"Explain", testExplain}, {"ImportUsers", testImportUsers}, {"Inbox", testInbox},
 		{"IdempotencyReplay", testIdempotencyReplay}, {"ReservationOfAnEndedDrop", testReservationOfAnEndedDrop},
 		{"Preferences", testPreferences}, {"Browsers", testBrowsers}, {"Redeem", testRedeem}, {"Reserve", testReserve}, {"ReserveRefusals", testReserveRefusals},
-		{"Cancel", testCancel}, {"Standing", testStanding}, {"SeriesOfDrops", testSeriesOfDrops}, {"Waitlist", testWaitlist}, {"OffersOfAWaitlist", testOffersOfAWaitlist}, {"PublicTemplate", testPublicTemplate}, {"Segments", testSegments}, {"Webhooks", testWebhooks}, {"EventsOfAShop", testEventsOfAShop}, {"Lists", testLists},
+		{"Cancel", testCancel}, {"Standing", testStanding}, {"SeriesOfDrops", testSeriesOfDrops}, {"Recipes", testRecipes}, {"Waitlist", testWaitlist}, {"OffersOfAWaitlist", testOffersOfAWaitlist}, {"PublicTemplate", testPublicTemplate}, {"Segments", testSegments}, {"Webhooks", testWebhooks}, {"EventsOfAShop", testEventsOfAShop}, {"Lists", testLists},
 		{"EraseUser", testEraseUser}, {"ServiceKeys", testServiceKeys}, {"RateLimit", testRateLimit}, {"Plainly", p.plainly},
 		{"Stream", p.stream}, {"Rest", p.rest},
 	} {

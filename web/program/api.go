@@ -39,7 +39,7 @@ func (p *program) newAPI(ctx context.Context) (*api.API, error) {
 			Budget: middleware.NewBudget(p.Config.InFlight(), "users", p.budgets), StaffBudget: middleware.NewBudget(staffInFlight, "staff", p.budgets),
 			UserLimit: p.Config.RatePerUser, KeyLimit: p.Config.RatePerKey, PublicURL: p.Config.PublicURL},
 		Audience:  audience.Deps{Users: p.useCases.Users, Segments: p.useCases.Segments, Uploads: uploads, Phones: p.newPhones(), PushKey: p.Config.VAPIDPublicKey},
-		Campaigns: campaigns.Deps{Campaigns: p.useCases.Campaigns, Approvals: p.useCases.Approvals},
+		Campaigns: campaigns.Deps{Campaigns: p.useCases.Campaigns, Approvals: p.useCases.Approvals, Recipes: p.useCases.Recipes},
 		Coupons: coupons.Deps{Claims: p.claiming, Coupons: p.coupons, CouponAdmin: p.useCases.Coupons, Codes: p.useCases.Codes, Redeemer: p.redeemer, Access: p.accessCodes(), Grants: p.useCases.Grants,
 			Templates: p.useCases.Templates, Uploads: uploads, Passes: p.passes, Orders: &coupon.Orders{Store: p.Stores.Orders, Now: app.Clock},
 			Carts: &cart.Service{Store: carts, Templates: p.lookup}, CartOrders: p.cartOrders,

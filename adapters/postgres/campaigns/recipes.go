@@ -13,6 +13,7 @@ import (
 	"dropbell/domain/recipe"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
+	"dropbell/killpoint"
 )
 
 // Recipes stores recipes and their rounds; see [recipe.Store] and [recipe.KeeperStore].
@@ -61,6 +62,9 @@ func (s Recipes) Save(ctx context.Context, r recipe.Recipe, e staff.Entry) error
 		}
 		if errors.Is(err, pgx.ErrNoRows) {
 			return fault.ErrStale
+		}
+		if pg.Violates(err, "recipes_shop_number_fkey") {
+			return recipe.ErrNoShop
 		}
 		if err != nil {
 			return err
@@ -140,8 +144,10 @@ func (s Recipes) Claim(ctx context.Context, lease time.Duration) (c recipe.Claim
 
 // Settle ends a claim; see [recipe.KeeperStore].
 func (s Recipes) Settle(ctx context.Context, c recipe.Claim, next time.Time) error {
-	_, err := s.Pool.Exec(ctx, `update recipes set due_at = $4 where id = $1 and version = $2 and due_at = $3`, c.ID, c.Version, c.Until, next)
-	return pg.Translate(err)
+	return pg.Translate(killpoint.Around("recipes.settle", func() error {
+		_, err := s.Pool.Exec(ctx, `update recipes set due_at = $4 where id = $1 and version = $2 and due_at = $3`, c.ID, c.Version, c.Until, next)
+		return err
+	}))
 }
 
 // candidatesSQL returns drops of the shop of recipe $1 that opened at least $2 and at most two days ago, after the recipe
@@ -168,9 +174,11 @@ func (s Recipes) Begin(ctx context.Context, o recipe.Round) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.Pool.Exec(ctx, `insert into recipe_rounds (recipe_id, key, template_id, until, settings) values ($1, $2, nullif($3::bigint, 0), $4, $5)
-		on conflict (recipe_id, key) do nothing`, o.RecipeID, o.Key, o.Drop, o.Until, settings)
-	return pg.Translate(err)
+	return pg.Translate(killpoint.Around("recipes.begin", func() error {
+		_, err := s.Pool.Exec(ctx, `insert into recipe_rounds (recipe_id, key, template_id, until, settings) values ($1, $2, nullif($3::bigint, 0), $4, $5)
+			on conflict (recipe_id, key) do nothing`, o.RecipeID, o.Key, o.Drop, o.Until, settings)
+		return err
+	}))
 }
 
 // Unfinished returns rounds that are not done; see [recipe.KeeperStore].
@@ -187,8 +195,10 @@ func (s Recipes) Note(ctx context.Context, o recipe.Round) error {
 			return err
 		}
 	}
-	_, err := s.Pool.Exec(ctx, `update recipe_rounds set state = $2, campaign_id = nullif($3::bigint, 0), why = $4 where id = $1 and state <> 'done'`, o.ID, o.State, o.CampaignID, why)
-	return pg.Translate(err)
+	return pg.Translate(killpoint.Around("recipes.note", func() error {
+		_, err := s.Pool.Exec(ctx, `update recipe_rounds set state = $2, campaign_id = nullif($3::bigint, 0), why = $4 where id = $1 and state <> 'done'`, o.ID, o.State, o.CampaignID, why)
+		return err
+	}))
 }
 
 // Ahead returns the published drops of a shop that open between two instants; see [recipe.KeeperStore].

@@ -63,16 +63,26 @@ select id, version, updated_at, locked_at, locked_until, used_at, returned from 
     select s.order_id, s.revision, s.coupon_id, s.line, s.amount
     from unnest(@s_units::int[], @s_orders::text[], @s_revisions::bigint[], @s_coupons::bigint[], @s_lines::text[], @s_amounts::bigint[])
         as s (unit, order_id, revision, coupon_id, line, amount) join whole using (unit)
+), backs as materialized ( -- by coupon; alone: it was refunded by itself before, and that is counted
+    select d.order_id, d.refund ->> 'ID' as refund_id, u."TemplateID" as template_id, u."Coupon" as coupon_id, u."Discount" as discount,
+        exists (select from coupon_operations e where e.coupon_id = u."Coupon" and e.order_id = d.order_id and e.step = 'refund' and e.outcome = 'done')
+            and not exists (select from coupon_order_refunds f where f.order_id = d.order_id and u."Coupon" <> all(f.alone)) as alone
+    from (select order_id, d -> 'refund' as refund from docs where d -> 'refund' is not null) d,
+        jsonb_to_recordset(d.refund -> 'Uses') u ("Coupon" bigint, "TemplateID" bigint, "Discount" bigint)
 ), refunded as (
-    insert into coupon_order_refunds (order_id, refund_id, pay_back, clawback, lines, quantities, coupons)
+    insert into coupon_order_refunds (order_id, refund_id, pay_back, clawback, lines, quantities, coupons, alone)
     select order_id, d -> 'refund' ->> 'ID', (d -> 'refund' ->> 'PayBack')::bigint, (d -> 'refund' ->> 'Clawback')::bigint,
         array(select l ->> 'ID' from jsonb_array_elements(d -> 'refund' -> 'Lines') l), array(select (l ->> 'Quantity')::bigint from jsonb_array_elements(d -> 'refund' -> 'Lines') l),
-        array(select (i #>> '{}')::bigint from jsonb_array_elements(d -> 'refund' -> 'Coupons') i)
+        array(select (i #>> '{}')::bigint from jsonb_array_elements(d -> 'refund' -> 'Coupons') i),
+        array(select coupon_id from backs b where b.order_id = docs.order_id and alone)
     from docs where d -> 'refund' is not null
-), netting as materialized (
-    select (x ->> 'TemplateID')::bigint as template_id, order_id, d -> 'refund' ->> 'ID' as refund_id, (d -> 'refund' ->> 'Orders')::int as orders,
-        (d -> 'refund' ->> 'Amount')::bigint as ordered, (x ->> 'Discount')::bigint as discount
-    from docs, jsonb_array_elements(d -> 'refund' -> 'Drops') x where d -> 'refund' is not null
+), netting as materialized ( -- an order counts with the coupon of the drop that was confirmed first; see salesSQL
+    select b.template_id, b.order_id, b.refund_id, case when a.counted then 0 else (d -> 'refund' ->> 'Orders')::int end as orders,
+        case when a.counted then 0 else (d -> 'refund' ->> 'Amount')::bigint end as ordered, b.discount
+    from (select template_id, order_id, refund_id, coalesce(sum(discount) filter (where not alone), 0)::bigint as discount, array_agg(coupon_id) filter (where alone) as alone
+        from backs group by 1, 2, 3) b join docs using (order_id)
+        cross join lateral (select coalesce(b.alone is not null and (select e.coupon_id from coupon_operations e join coupons c on c.id = e.coupon_id
+            where e.order_id = b.order_id and e.step = 'confirm' and e.outcome = 'done' and c.template_id = b.template_id order by e.id limit 1) = any(b.alone), false) as counted) a
 ), netted as (
     insert into coupon_order_nets (template_id, order_id, refund_id, hour, orders, ordered, discount, shared)
     select n.template_id, n.order_id, n.refund_id, date_trunc('hour', clock_timestamp(), 'UTC'), n.orders, n.ordered, n.discount, exists (

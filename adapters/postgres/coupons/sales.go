@@ -16,7 +16,8 @@ import (
 // with the coupon of the template that was confirmed first, and is shared if a coupon of
 // another template of the shop was confirmed before, in the same currency. A refund takes
 // back what its payment counted. A refund that was undone counts less itself, in its hour. Refunds of
-// orders as a whole are in coupon_order_nets instead, also those after which the coupon stays used.
+// orders as a whole are in coupon_order_nets instead, also those after which the coupon stays used. From the first of them on,
+// a refund of a single coupon of the order counts nothing; one before them counts, and they take back less.
 func salesSQL(condition string) string {
 	return `
     select c.template_id, date_trunc('hour', coalesce(r.at, o.at), 'UTC') as hour, o.step <> 'confirm' as refund, n.orders, n.orders * coalesce(l.order_amount, 0) as ordered,
@@ -32,7 +33,7 @@ func salesSQL(condition string) string {
             where e.order_id = o.order_id and e.order_id <> '' and e.step = 'confirm' and e.outcome = 'done' and e.id < u.id
                 and bt.shop_number = t.shop_number and bt.currency = t.currency) n
     where o.step in ('confirm', 'refund', 'restore') and o.outcome in ('done', 'undone') and o.order_id <> ''
-        and not (o.step <> 'confirm' and exists (select from coupon_order_refunds f where f.order_id = o.order_id and o.coupon_id = any(f.coupons))) and ` + condition
+        and not (o.step <> 'confirm' and exists (select from coupon_order_refunds f where f.order_id = o.order_id and o.coupon_id <> all(f.alone))) and ` + condition
 }
 
 // countedSalesSQL computes the sums that sale_hours must have now for template $1: of the

@@ -86,10 +86,10 @@ with drops as materialized (
 select (select count(*) from stored) + (select count(*) from removed)`
 
 // changeStanding runs change, and then brings the user's copies to the reminders, in one transaction. It waits for
-// a copy to a drop of the series, and a copy waits for it; see lockStanding.
+// chunks of a copy to a drop of the series, and chunks wait for it; see lockStanding.
 func (s Series) changeStanding(ctx context.Context, seriesID int64, by user.ID, slots int64, change func(pgx.Tx) error) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock_shared(`+lockStanding+`)`, seriesID); err != nil {
+		if _, err := tx.Exec(ctx, lockStanding("_shared", seriesID, 0, copyLanes-1)); err != nil {
 			return err
 		}
 		if err := change(tx); err != nil {

@@ -30,6 +30,10 @@ func older(column string) string { return column + ` < now() - $1::interval` }
 // unused are the uploads that no unfinished job needs.
 const unused = `not exists (select from jobs j where j.upload_id = u.id and j.finished_at is null)`
 
+// endedSeries are the series whose standing reservations are to be removed.
+const endedSeries = `from series s where ended_at < now() - $1::interval
+	and not exists (select from series_drops d join templates t on t.id = d.template_id where d.series_id = s.id and t.opens_at > now())`
+
 // steps returns the steps that consist of one statement. Each statement finds its rows by an
 // index, or by ids, which grow with time, so that a step with nothing to do reads nothing.
 func steps(keep Retention) []step {
@@ -63,6 +67,12 @@ func steps(keep Retention) []step {
 		removing("drop_models", staff.DraftsKept, "drop_models", "id", `drop_models where `+older("deleted_at")),
 		// Lists of rounds of recipes, with their members. The campaigns of the rounds are over by then.
 		removing("recipe_lists", keep.Delivery, "segments", "id", `segments where hidden and `+older("created_at")),
+		// Of ended series whose drops have all opened: until then a user can end them with their reminders.
+		{"standing_reservations", keep.Delivery, `with due as materialized (select id ` + endedSeries + ` limit $2),
+			old as materialized (select r.series_id, r.user_id from due join series_reservations r on r.series_id = due.id limit $2),
+			noted as (update series s set ended_at = null from due where s.id = due.id and (select count(*) from old) < $2)
+			delete from series_reservations r using old where r.series_id = old.series_id and r.user_id = old.user_id`,
+			`(select id ` + endedSeries + `) due join series_reservations r on r.series_id = due.id`},
 		removing("claim_signs", review.KeepSigns, "claim_signs", "ctid", `claim_signs where `+older("at")),
 		removing("audit", keep.Audit, "audit", "id", `audit where `+older("at")),
 		removing("notices", keep.Delivery, "notices", "(user_id, template_id, day)", `notices where day < (now() - $1::interval)::date`),

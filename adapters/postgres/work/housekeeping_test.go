@@ -257,6 +257,36 @@ func TestListsOfRecipesEnd(t *testing.T) {
 	}
 }
 
+// Standing reservations of a series that has ended are removed, once its drops have opened, and the series is not read again. Those of
+// other series stay.
+func TestStandingReservationsOfEndedSeriesEnd(t *testing.T) {
+	w := newFixture(t)
+	soon := w.Published(time.Hour)
+	w.Exec(`insert into series (id, shop_number, name, rule, starts_on, clock, content, state, ended_at) overriding system value select id, 10, 'Series', '', '2027-01-01', 0, '{}', state, now() - days * interval '1 day'
+		from (values (1, 'ended', 11), (2, 'ended', 9), (3, 'active', null), (4, 'ended', 11), (5, 'ended', 12)) s (id, state, days)`)
+	w.Exec(`insert into series_drops (series_id, day, state, template_id) values (4, '2027-01-01', 'kept', $1)`, soon.ID)
+	w.Exec(`insert into series_reservations (series_id, user_id, slots) select s, u, 1 from generate_series(1, 5) s, generate_series(1, case when s = 1 then 5001 else 1 end) u`)
+	h := workdb.NewHousekeeping(w.DB)
+	clean := func(want string) {
+		t.Helper()
+		for range 2 {
+			_, err := h.Clean(t.Context(), pgtest.KeepTen, 0)
+			w.Must(err)
+		}
+		var left string
+		w.Must(w.SQL.QueryRow(t.Context(), `select string_agg(format('%s %s', id, ended_at is null), ', ' order by id) from series where exists (select from series_reservations where series_id = id) or ended_at is null`).Scan(&left))
+		if left != want {
+			t.Errorf("left are %s, want %s", left, want)
+		}
+	}
+	clean("1 t, 2 f, 3 t, 4 f, 5 t")
+	if n := w.Number(`select count(*) from series_reservations`); n != 3 {
+		t.Errorf("%d standing reservations are left", n)
+	}
+	w.Exec(`update templates set opens_at = now() - interval '1 second' where id = $1`, soon.ID)
+	clean("1 t, 2 f, 3 t, 4 t, 5 t")
+}
+
 // Passes are removed with their devices 60 days after the expiry, even if wallets were turned
 // off before the expiry could be noted.
 func TestPassesEnd(t *testing.T) {

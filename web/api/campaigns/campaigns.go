@@ -1,5 +1,5 @@
 // Package campaigns holds the part of the API about campaigns, their approval, their
-// results, and the limits of shops.
+// results, recipes, and the limits of shops.
 package campaigns
 
 import (
@@ -10,6 +10,7 @@ import (
 	"dropbell/domain/campaign"
 	"dropbell/domain/campaign/approval"
 	"dropbell/domain/delivery"
+	"dropbell/domain/recipe"
 	"dropbell/domain/user"
 	"dropbell/web/api/parts"
 	"dropbell/web/api/pipeline"
@@ -82,6 +83,7 @@ const campaignExample = `{"name":"Spring","title":"Spring sale","body":"Hello {{
 type Deps struct {
 	Campaigns *campaign.Service
 	Approvals *approval.Service
+	Recipes   *recipe.Service
 }
 
 type handlers struct {
@@ -129,6 +131,7 @@ func Routes(pl *pipeline.Pipeline, d Deps) {
 	pipeline.Register(h.Pipeline, op(http.MethodGet, "/{id}/balance", "campaign-balance", "Recompute a campaign's account",
 		pipeline.Route{Description: "audience = sent + skipped + expired + dead + in flight, counted from the rows."}), pipeline.ByID(h.campaignBalance))
 	h.resultRoutes(op)
+	h.recipeRoutes()
 	const limits = "/admin/shops/{number}/campaign-limits"
 	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodGet, limits, "get-campaign-limits", "Show the limits of a shop's campaigns", pipeline.Route{}), h.campaignLimits)
 	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodPut, limits, "set-campaign-limits", "Change the limits of a shop's campaigns", pipeline.Route{

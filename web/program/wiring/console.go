@@ -12,7 +12,6 @@ import (
 	"dropbell/domain/forecast"
 	"dropbell/domain/picture"
 	"dropbell/domain/queue"
-	"dropbell/domain/recipe"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/staff/alert"
@@ -93,7 +92,7 @@ func (c Console) Deps() console.Deps {
 		Audience: audience.Deps{Timeline: &timeline.Service{Store: stores.Users, Batches: &delivery.Ledger{Store: stores.Deliveries}}, People: u.Users, Users: stores.Users, Segments: u.Segments, Reminders: u.Reminders, Inbox: u.Inbox, Coupons: u.Coupons,
 			Letters: &campaign.Letters{Store: stores.Campaigns}, Suppressions: &feedback.Suppressions{Store: stores.Suppressions}, Jobs: u.Jobs, Files: files, Carts: stores.CouponSteps,
 			Audit: audit, Channels: channels, VerifiedOnly: c.VerifiedOnly},
-		Campaigns: campaigns.Deps{Campaigns: u.Campaigns, Approvals: u.Approvals, Recipes: &recipe.Service{Store: stores.Recipes}, Templates: u.Templates, Segments: u.Segments, Audit: audit, States: states, Channels: channels,
+		Campaigns: campaigns.Deps{Campaigns: u.Campaigns, Approvals: u.Approvals, Recipes: u.Recipes, Templates: u.Templates, Segments: u.Segments, Audit: audit, States: states, Channels: channels,
 			VerifiedOnly: c.VerifiedOnly, LinkExample: c.CampaignLink},
 		Coupons: coupons.Deps{Templates: u.Templates, Coupons: u.Coupons, Codes: u.Codes, Grants: u.Grants, Jobs: u.Jobs, Files: files,
 			Notices: stores.Notices, Tallies: stores.CouponTallies, Sales: sales, Reviews: u.Reviews, Carts: stores.CouponSteps, Patience: c.Patience},

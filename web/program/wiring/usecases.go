@@ -22,6 +22,7 @@ import (
 	"dropbell/domain/inbox"
 	"dropbell/domain/job"
 	"dropbell/domain/message"
+	"dropbell/domain/recipe"
 	"dropbell/domain/redeemcode"
 	"dropbell/domain/rehearsal"
 	"dropbell/domain/reminder"
@@ -95,6 +96,7 @@ type UseCases struct {
 	Segments    *segment.Service
 	Approvals   *approval.Service
 	Campaigns   *campaign.Service
+	Recipes     *recipe.Service
 	Coupons     *coupon.Admin
 	Grants      *coupon.Grants
 	Codes       *redeemcode.Service
@@ -135,6 +137,7 @@ func NewUseCases(s Surroundings) (u UseCases) {
 	u.Approvals = &approval.Service{Store: campaigns, Publisher: campaign.Publisher{Store: campaigns, Lock: s.Lock, Templates: s.Lookup, Channels: s.Channels, Now: s.Now, DropPage: s.DropPage}}
 	u.Campaigns = &campaign.Service{Store: campaigns, Approvals: u.Approvals, Templates: s.Lookup, Users: u.Users, Channels: s.Channels, Texts: s.Texts, Now: s.Now, DropPage: s.DropPage,
 		Audiences: campaigns.Audiences(), QuietCounts: s.QuietCounts}
+	u.Recipes = &recipe.Service{Store: stores.Recipes}
 	u.Budgets = &budget.Service{Store: stores.Budgets, Templates: u.Templates, Campaigns: u.Campaigns}
 
 	// Coupons.
