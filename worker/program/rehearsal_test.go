@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -94,6 +95,13 @@ func reachable(w *pgtest.Fixture, drop template.Template, n int) {
 	w.RelayCounts()
 }
 
+// opensFully gives the drop everything that an opening can have but a draw: the claim gate, three doors of which none is for all, and a waitlist.
+func opensFully(w *pgtest.Fixture, drop template.Template) {
+	w.Exec(`update templates set claim_mode = 'gate', waitlist = 'issue', doors = 3 where id = $1`, drop.ID)
+	w.Exec(`insert into doors (template_id, place, name, who, lead_minutes, share, user_limit, texts, booked_share)
+		select $1, n, 'Door ' || n, (array['list', 'codes', 'segment'])[n], (array[90, 15, 0])[n], (array[10, 0, 0])[n], 0, '{}', 300 from generate_series(1, 3) n`, drop.ID)
+}
+
 // everything counts the rows of every table of the real drops that a rehearsal must leave alone.
 func everything(w *pgtest.Fixture) map[string]int64 {
 	rows := map[string]int64{}
@@ -123,6 +131,7 @@ func TestARehearsalReachesNobody(t *testing.T) {
 	env := armed(t, address)
 	w := pgtest.On(t, env["DATABASE_URL"])
 	drop := w.Published(3 * time.Hour)
+	opensFully(w, drop)
 	const n = 40
 	reachable(w, drop, n)
 	s := stageOf(t, env)
@@ -147,8 +156,25 @@ func TestARehearsalReachesNobody(t *testing.T) {
 			t.Errorf("%s: %d", what, n)
 		}
 	}
-	if r.Claims < n || r.Failed != 0 || r.Issued != min(r.Stock, r.Claims) || r.Rate == 0 || r.ClaimP99 == 0 && r.Claims == 0 {
+	if r.Claims < n || r.Failed != 0 || r.Issued != r.Stock || r.Rate == 0 || r.Expected < r.Rate || r.Twice == 0 || r.SoldOut == 0 || r.ClaimP99 == 0 && r.Claims == 0 {
 		t.Errorf("claims: %+v", r)
+	}
+	var kinds []rehearsal.PartKind
+	var through int64
+	for _, p := range r.Parts {
+		kinds = append(kinds, p.Kind)
+		if p.Kind == rehearsal.OfDoor {
+			through += p.Got
+		}
+		if p.Came == 0 || (p.Got == 0) != (p.Kind == rehearsal.OfStrangers) {
+			t.Errorf("%+v", p)
+		}
+	}
+	if !slices.Equal(kinds, []rehearsal.PartKind{rehearsal.OfDoor, rehearsal.OfDoor, rehearsal.OfDoor, rehearsal.OfStrangers, rehearsal.OfGate, rehearsal.OfWaitlist}) || through != r.Issued {
+		t.Errorf("%v; %d coupons through doors", kinds, through)
+	}
+	if keys := gateKeys(t, s, asked.ID); keys != 0 {
+		t.Errorf("%d keys of the gate are left", keys)
 	}
 	if got := connections.Load(); got != 0 {
 		t.Errorf("the rehearsal made %d connections to providers", got)
@@ -190,10 +216,10 @@ func rushing(w *pgtest.Fixture, env map[string]string, id int64) {
 		err := commands.Do(w.T.Context(), append([]string{"rush"}, args...), func(name string) string { return env[name] }, &out)
 		return out.String(), err
 	}
-	if said, err := rush("-rate", "20", "-for", "1s", fmt.Sprint(id)); err != nil || !strings.Contains(said, "20 customers came, 20 a second: 0 got a coupon, 20 were refused, 0 got no answer") {
+	if said, err := rush("-customers", "40", fmt.Sprint(id)); err != nil || !strings.Contains(said, "40 customers came, ") || !strings.Contains(said, ": 0 got a coupon, 40 were refused, 0 got no answer; 5 tapped twice, and 0 of them got two") || !strings.Contains(said, "second 1: ") {
 		w.T.Errorf("%s %v", said, err)
 	}
-	for _, args := range [][]string{{}, {"-rate", "0", "1"}, {"-rate", "100000000", fmt.Sprint(id)}, {fmt.Sprint(id + 1)}} {
+	for _, args := range [][]string{{}, {"-customers", "0", "1"}, {"-customers", "100000000", fmt.Sprint(id)}, {fmt.Sprint(id + 1)}, {"-to", "here", fmt.Sprint(id)}, {"-to", "http://127.0.0.1:1", fmt.Sprint(id)}} {
 		if said, err := rush(args...); err == nil {
 			w.T.Errorf("%v: %s", args, said)
 		}
@@ -205,66 +231,37 @@ func rushing(w *pgtest.Fixture, env map[string]string, id int64) {
 	w.Exec(`update templates set state = 'cancelled' where id = $1`, near.ID)
 }
 
-// A rehearsal that is killed in its middle leaves nothing that counts: its end is stored by another worker, which removes its world,
-// and another rehearsal can begin.
-func TestAKilledRehearsalLeavesNothing(t *testing.T) {
-	address, connections := tapped(t)
-	env := armed(t, address)
+// gateKeys counts the keys of the claim gate of a rehearsal.
+func gateKeys(t *testing.T, s *stage, id int64) int {
+	t.Helper()
+	keys, err := s.Redis.Keys(t.Context(), fmt.Sprintf("gate:{%d:*", id)).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(keys)
+}
+
+// A rehearsal of a draw takes entries, seals them and draws with a secret that is committed to; winners accept their coupons, and entries that did
+// not win are on the waitlist, where offers reach them.
+func TestARehearsalOfADraw(t *testing.T) {
+	env := armed(t, "127.0.0.1:1")
 	w := pgtest.On(t, env["DATABASE_URL"])
 	drop := w.Published(3 * time.Hour)
-	reachable(w, drop, 10)
+	w.Exec(`update templates set opening_mode = 'shuffled', entry_minutes = 10, draw_source = 'drand', stock = 20, waitlist = 'offer', accept_minutes = 30 where id = $1`, drop.ID)
+	reachable(w, drop, 5)
 	s := stageOf(t, env)
-	asked := ask(w, s, drop)
-	before := everything(w)
-	ctx, kill := context.WithCancel(t.Context())
-	died := make(chan struct{})
-	dying := s.runner("dying")
-	dying.Store = deaf{s.Stores.Rehearsals, ctx.Err}
-	go func() { defer close(died); _ = dying.Step(ctx) }()
-	deadline := time.Now().Add(localstack.Patience(t))
-	for w.Number(`select coalesce(max((progress ->> 'fired')::int), 0) from rehearsals`) == 0 {
-		if time.Now().After(deadline) {
-			t.Fatal("no reminder of the rehearsal was fired")
-		}
-		<-time.After(20 * time.Millisecond)
-	}
-	if _, err := s.Stores.Rehearsals.Ask(t.Context(), rehearsal.Rehearsal{TemplateID: drop.ID}, staff.Entry{Actor: staff.System(), Action: "template.rehearse"}); err == nil {
-		t.Error("two rehearsals run at a time")
-	}
-	kill()
-	<-died
-	if got := w.Number(`select count(*) from rehearsals where state = 'running'`); got != 1 {
-		t.Fatal("the killed worker stored an end")
-	}
-	w.Exec(`update rehearsals set lease_until = now() - interval '1 second'`)
-	other := s.runner("other")
-	w.Must(other.Step(t.Context())) // ends it
-	w.Must(other.Step(t.Context())) // removes its world
+	ask(w, s, drop)
+	w.Must(s.runner("here").Step(t.Context()))
 	list, err := s.Stores.Rehearsals.Of(t.Context(), drop.ID, 5)
 	w.Must(err)
-	if len(list) != 1 || list[0].State != rehearsal.Failed || list[0].Detail == "" || !list[0].Removed || list[0].ID != asked.ID {
-		t.Errorf("%+v", list)
+	if len(list) != 1 || list[0].Report == nil {
+		t.Fatalf("%+v", list)
 	}
-	for table, rows := range everything(w) {
-		if rows != before[table] {
-			t.Errorf("%s: %d rows, %d before", table, rows, before[table])
-		}
+	r := *list[0].Report
+	t.Logf("%+v", r)
+	drawn, _ := r.Part(rehearsal.OfDraw)
+	waited, _ := r.Part(rehearsal.OfWaitlist)
+	if !r.Sound() || r.Issued != 20 || drawn.Got != 20 || drawn.Came <= 20 || waited.Came == 0 || waited.Got != waited.Back || waited.Got == 0 {
+		t.Errorf("%+v", r)
 	}
-	if n := w.Number(`select count(*) from information_schema.schemata where schema_name like 'rehearsal_%'`); n != 0 || connections.Load() != 0 {
-		t.Errorf("%d worlds and %d connections", n, connections.Load())
-	}
-	ask(w, s, drop)
-}
-
-// deaf is the store of a process that dies with its context: nothing is stored after it.
-type deaf struct {
-	rehearsal.RunStore
-	died func() error
-}
-
-func (d deaf) End(ctx context.Context, id int64, token string, r *rehearsal.Report, detail string) error {
-	if err := d.died(); err != nil {
-		return err
-	}
-	return d.RunStore.End(ctx, id, token, r, detail)
 }
