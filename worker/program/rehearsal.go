@@ -140,13 +140,17 @@ func (s *stage) prepare(ctx context.Context, r rehearsal.Rehearsal, share int64)
 	return w, users, err
 }
 
+// templatesOf returns the use cases of the copy. Its draw has a key of its own.
+func templatesOf(w *app.World) *template.Service {
+	return &template.Service{Store: w.Stores.Templates, Now: app.Clock, Draws: func(template.Opening) error { return nil }}
+}
+
 // publish publishes the copy, which opens soon, and returns its opening by the database's clock and by this machine's.
 func (s *stage) publish(ctx context.Context, w *app.World) (opensAt, opens time.Time, err error) {
 	opensAt, wait, err := w.Stores.Rehearsals.OpenIn(ctx, w.ID, s.opensIn)
 	opens = time.Now().Add(wait)
 	if err == nil {
-		templates := &template.Service{Store: w.Stores.Templates, Now: app.Clock}
-		_, err = templates.Do(ctx, staff.System(), w.ID, 0, template.Publishing, "")
+		_, err = templatesOf(w).Do(ctx, staff.System(), w.ID, 0, template.Publishing, "")
 	}
 	if err == nil {
 		err = w.Stores.Rehearsals.Compress(ctx, w.ID, s.step)
@@ -173,9 +177,16 @@ func (s *stage) run(ctx context.Context, w *app.World, r rehearsal.Rehearsal, op
 	if err != nil {
 		return err
 	}
-	defer o.close()
-	opened := make(chan error, 1)
-	go func() { opened <- o.run(ctx) }()
+	opened, over := make(chan error, 1), make(chan struct{})
+	go func() {
+		defer close(over)
+		opened <- o.run(ctx)
+	}()
+	defer func() {
+		cancel()
+		<-over
+		o.close()
+	}()
 	if err := s.watch(ctx, w, o, q, opened, tell); err != nil {
 		return err
 	}

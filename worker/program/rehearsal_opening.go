@@ -338,7 +338,7 @@ func (o *opening) drawn(ctx context.Context) error {
 		}
 		given, failed := rows.Given(ctx, o.id, claim.ByDraw)
 		o.report.Issued = given
-		return d.State == draw.Done || d.State == draw.Offered && given >= min(entered, o.t.Stock), errors.Join(err, failed)
+		return d.State == draw.Done, errors.Join(err, failed)
 	})
 	o.report.AddDraw(entered, o.report.Issued, max(0, time.Since(o.opens).Milliseconds()))
 	return err
@@ -399,13 +399,12 @@ func (o *opening) waitlist(ctx context.Context) error {
 
 // raise raises the stock of the copy, as staff do.
 func (o *opening) raise(ctx context.Context, by int64) error {
-	templates := &template.Service{Store: o.w.Stores.Templates, Now: app.Clock}
 	now, err := o.w.Stores.Templates.Template(ctx, o.id)
 	if err != nil {
 		return err
 	}
 	spec := now.Spec
 	spec.Stock += by
-	_, err = templates.Edit(ctx, staff.System(), o.id, template.Edition{Version: now.Version, Spec: spec, Reason: "rehearsal"})
+	_, err = templatesOf(o.w).Edit(ctx, staff.System(), o.id, template.Edition{Version: now.Version, Spec: spec, Reason: "rehearsal"})
 	return err
 }

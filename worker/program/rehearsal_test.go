@@ -8,8 +8,11 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -73,7 +76,7 @@ func stageOf(t *testing.T, env map[string]string) *stage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := app.Open(t.Context(), cfg, slog.New(slog.DiscardHandler), app.Options{Name: "worker"})
+	a, err := app.Open(t.Context(), cfg, slog.New(slog.NewTextHandler(t.Output(), nil)), app.Options{Name: "worker"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,8 +101,8 @@ func reachable(w *pgtest.Fixture, drop template.Template, n int) {
 // opensFully gives the drop everything that an opening can have but a draw: the claim gate, three doors of which none is for all, and a waitlist.
 func opensFully(w *pgtest.Fixture, drop template.Template) {
 	w.Exec(`update templates set claim_mode = 'gate', waitlist = 'issue', doors = 3 where id = $1`, drop.ID)
-	w.Exec(`insert into doors (template_id, place, name, who, lead_minutes, share, user_limit, texts, booked_share)
-		select $1, n, 'Door ' || n, (array['list', 'codes', 'segment'])[n], (array[90, 15, 0])[n], (array[10, 0, 0])[n], 0, '{}', 300 from generate_series(1, 3) n`, drop.ID)
+	w.Exec(`insert into doors (template_id, place, name, who, segment_id, lead_minutes, share, user_limit, texts, booked_share)
+		select $1, n, 'Door ' || n, (array['list', 'codes', 'segment'])[n], (array[1, null, 1])[n], (array[90, 15, 0])[n], (array[10, 0, 0])[n], 0, '{}', 300 from generate_series(1, 3) n`, drop.ID)
 }
 
 // everything counts the rows of every table of the real drops that a rehearsal must leave alone.
@@ -113,7 +116,8 @@ func everything(w *pgtest.Fixture) map[string]int64 {
 }
 
 func (s *stage) runner(token string) *rehearsal.Runner {
-	return &rehearsal.Runner{Store: s.Stores.Rehearsals, Stage: s, Token: token, Lease: 15 * time.Second, Every: 200 * time.Millisecond}
+	return &rehearsal.Runner{Store: s.Stores.Rehearsals, Stage: s, Token: token, Lease: 15 * time.Second, Every: 200 * time.Millisecond,
+		Failed: func(id int64, err error) { s.Log.Error("a rehearsal failed", "rehearsal", id, "error", err) }}
 }
 
 // ask asks for a rehearsal of the drop.
@@ -224,11 +228,42 @@ func rushing(w *pgtest.Fixture, env map[string]string, id int64) {
 			w.T.Errorf("%v: %s", args, said)
 		}
 	}
+	shop, asked := overHTTP(w.T, id)
+	env["RUSH_KEY"] = staff.TestPrefix + "abcdefghijklmnopqrstuvwxyz234567"
+	if said, err := rush("-customers", "40", "-to", shop, fmt.Sprint(id)); err != nil || !strings.Contains(said, ": 3 got a coupon, 37 were refused, 0 got no answer; 5 tapped twice") || asked.Load() != 45 {
+		w.T.Errorf("over HTTP: %s %v, %d requests", said, err, asked.Load())
+	}
 	near := w.Published(30 * time.Minute)
 	if _, err := rush(fmt.Sprint(id)); !errors.Is(err, rehearsal.ErrNear) {
 		w.T.Errorf("half an hour before an opening: %v", err)
 	}
 	w.Exec(`update templates set state = 'cancelled' where id = $1`, near.ID)
+}
+
+// overHTTP is a server whose first three claims get a coupon.
+func overHTTP(t *testing.T, id int64) (url string, asked *atomic.Int64) {
+	asked = &atomic.Int64{}
+	var mu sync.Mutex
+	keys, customers := map[string]bool{}, map[string]bool{}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		body, _ := io.ReadAll(q.Body)
+		key, by := q.Header.Get("Idempotency-Key"), q.Header.Get("X-User-ID")
+		if q.URL.Path != "/api/v1/claims" || !strings.HasPrefix(q.Header.Get("Authorization"), "Bearer "+staff.TestPrefix) || string(body) != fmt.Sprintf(`{"template_id":"%d"}`, id) || keys[key] || len(by) != 19 {
+			t.Errorf("%s %v %s", q.URL, q.Header, body)
+		}
+		asked.Add(1)
+		keys[key] = true
+		if !customers[by] && len(customers) < 3 {
+			customers[by] = true
+			w.WriteHeader(http.StatusCreated)
+			return
+		}
+		w.WriteHeader(http.StatusConflict)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL, asked
 }
 
 // gateKeys counts the keys of the claim gate of a rehearsal.
@@ -247,7 +282,7 @@ func TestARehearsalOfADraw(t *testing.T) {
 	env := armed(t, "127.0.0.1:1")
 	w := pgtest.On(t, env["DATABASE_URL"])
 	drop := w.Published(3 * time.Hour)
-	w.Exec(`update templates set opening_mode = 'shuffled', entry_minutes = 10, draw_source = 'drand', stock = 20, waitlist = 'offer', accept_minutes = 30 where id = $1`, drop.ID)
+	w.Exec(`update templates set opening_mode = 'shuffled', entry_minutes = 10, draw_source = 'drand', per_user_limit = 1, stock = 20, waitlist = 'offer', accept_minutes = 30 where id = $1`, drop.ID)
 	reachable(w, drop, 5)
 	s := stageOf(t, env)
 	ask(w, s, drop)

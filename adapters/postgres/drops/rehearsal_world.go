@@ -118,7 +118,7 @@ var copiesOf = []copied{
 		"draw_source": `case t.opening_mode when 'first_come' then '' else 'commit' end`, "draw_public": `''`,
 		"use_within_hours": `0`, "obtain": `'claim'`, "remind_once": `false`}},
 	// The copy gets its doors when it is published: all of its reminders are for its opening. Doors that open earlier open a minute earlier.
-	{"doors", `t.template_id = @drop`, map[string]string{"template_id": `@id`, "segment_id": `null`, "lead_minutes": `least(1, t.lead_minutes)`,
+	{"doors", `t.template_id = @drop`, map[string]string{"template_id": `@id`, "lead_minutes": `least(1, t.lead_minutes)`,
 		"share": `case when t.share = 0 then 0 else greatest(1, t.share * @share / 1000) end`, "cut_to": `0`, "members": `0`, "cut_at": `null`, "frozen_at": `null`}},
 	{"message_versions", `t.shop_number = @shop and t.template_id in (0, @drop)`, map[string]string{"template_id": `case t.template_id when 0 then 0 else @id::bigint end`}},
 	{"reservations", `t.template_id = @drop and (hashtextextended(t.user_id::text, @id::bigint) & 1048575) * 1000 < @share::bigint * 1048576`,
@@ -183,10 +183,10 @@ func (c copied) copy(ctx context.Context, tx pgx.Tx, from string, args pgx.Named
 	return err
 }
 
-// OpenIn sets the opening of the copy, a draft, to a while from now, and its end to an hour later. It returns the opening and how long it is
+// OpenIn sets the opening of the copy, a draft, to a while from now, and its end to two hours later, after winners of a draw could accept. It returns the opening and how long it is
 // until then, by the database's clock.
 func (s Rehearsals) OpenIn(ctx context.Context, id int64, in time.Duration) (at time.Time, wait time.Duration, err error) {
-	err = s.Pool.QueryRow(ctx, `update templates set opens_at = date_trunc('second', clock_timestamp() + $2::interval), closes_at = date_trunc('second', clock_timestamp() + $2::interval) + interval '1 hour'
+	err = s.Pool.QueryRow(ctx, `update templates set opens_at = date_trunc('second', clock_timestamp() + $2::interval), closes_at = date_trunc('second', clock_timestamp() + $2::interval) + (2 + accept_hours) * interval '1 hour'
 		where id = $1 returning opens_at, opens_at - clock_timestamp()`, id, in).Scan(&at, &wait)
 	return at, wait, pg.Translate(err)
 }

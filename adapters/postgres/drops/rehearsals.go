@@ -73,9 +73,9 @@ func (s Rehearsals) Of(ctx context.Context, templateID int64, limit int) ([]rehe
 }
 
 // Open returns the last rehearsal of one of the shops (none = of any shop) whose world is there and has opened its
-// doors to test keys; false if there is none.
+// doors to test keys; false if there is none. The world of a rehearsal that came with its shop from another database is not there.
 func (s Rehearsals) Open(ctx context.Context, shops []int64) (rehearsal.Rehearsal, bool, error) {
-	list, err := s.list(ctx, `removed_at is null and opens_at is not null and state in ('running', 'done') and (cardinality($1::bigint[]) = 0 or shop_number = any($1)) order by id desc limit 1`, append([]int64{}, shops...))
+	list, err := s.list(ctx, `removed_at is null and opens_at is not null and state in ('running', 'done') and to_regnamespace('rehearsal_' || id) is not null and (cardinality($1::bigint[]) = 0 or shop_number = any($1)) order by id desc limit 1`, append([]int64{}, shops...))
 	if err != nil || len(list) == 0 {
 		return rehearsal.Rehearsal{}, false, err
 	}
