@@ -16,6 +16,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/forecast"
 	"dropbell/domain/message"
+	"dropbell/domain/pause"
 	"dropbell/domain/rehearsal"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
@@ -173,6 +174,10 @@ func (s *stage) run(ctx context.Context, w *app.World, r rehearsal.Rehearsal, op
 	if err := q.timers.Schedule(ctx, r.ID); err != nil {
 		return err
 	}
+	shop, err := s.telling(ctx, w, r.ID, q)
+	if err != nil {
+		return err
+	}
 	o, err := s.opening(ctx, w, r, opens, q, report)
 	if err != nil {
 		return err
@@ -182,13 +187,24 @@ func (s *stage) run(ctx context.Context, w *app.World, r rehearsal.Rehearsal, op
 		defer close(over)
 		opened <- o.run(ctx)
 	}()
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		if shop != nil {
+			shop.run(ctx)
+		}
+	}()
 	defer func() {
 		cancel()
 		<-over
+		<-told
 		o.close()
 	}()
 	if err := s.watch(ctx, w, o, q, opened, tell); err != nil {
 		return err
+	}
+	if shop != nil {
+		pause.For(ctx, tellsAfter)
 	}
 	return s.count(ctx, w, r.ID, report)
 }

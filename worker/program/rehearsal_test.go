@@ -20,10 +20,14 @@ import (
 	"dropbell/adapters/config"
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres/pgtest"
+	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/push/pushtest"
+	"dropbell/adapters/webhook"
 	"dropbell/app"
 	"dropbell/domain/delivery"
+	"dropbell/domain/event/hook"
 	"dropbell/domain/rehearsal"
+	"dropbell/domain/seal"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
@@ -276,12 +280,35 @@ func gateKeys(t *testing.T, s *stage, id int64) int {
 	return len(keys)
 }
 
+// shopServer is a server of the shop with an endpoint, which asks to be told of rehearsals or does not.
+func shopServer(w *pgtest.Fixture, env map[string]string, rehearsals bool) *receiver {
+	w.Helper()
+	box, err := seal.New(hook.SealPurpose, env["EVENTS_KEY"])
+	w.Must(err)
+	shop := &receiver{t: w.T}
+	shop.status.Store(200)
+	target := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, q *http.Request) {
+		if q.Header.Get(webhook.RehearsalHeader) == "" {
+			w.Errorf("a request without the header: %v", q.Header)
+		}
+		shop.ServeHTTP(out, q)
+	}))
+	w.Cleanup(target.Close)
+	service := &hook.Service{Store: workdb.NewHooks(w.DB), Box: box, Insecure: true, Now: app.Clock, Wake: func(context.Context, int64) {}}
+	_, secret, err := service.Create(w.Context(), staff.Actor{Label: "staff:1", Role: staff.Operator}, 10, hook.Input{URL: target.URL, Enabled: true, Rehearsals: rehearsals}, "")
+	w.Must(err)
+	shop.secret.Store(&secret)
+	return shop
+}
+
 // A rehearsal of a draw takes entries, seals them and draws with a secret that is committed to; winners accept their coupons, and entries that did
-// not win are on the waitlist, where offers reach them.
+// not win are on the waitlist, where offers reach them. The server of the shop that asked for it is told in marked events.
 func TestARehearsalOfADraw(t *testing.T) {
 	env := armed(t, "127.0.0.1:1")
+	env["EVENTS_KEY"], env["EVENTS_INSECURE"] = "a key with at least thirty-two bytes", "on"
 	w := pgtest.On(t, env["DATABASE_URL"])
 	drop := w.Published(3 * time.Hour)
+	told, untold := shopServer(w, env, true), shopServer(w, env, false)
 	w.Exec(`update templates set opening_mode = 'shuffled', entry_minutes = 10, draw_source = 'drand', per_user_limit = 1, stock = 20, waitlist = 'offer', accept_minutes = 30 where id = $1`, drop.ID)
 	reachable(w, drop, 5)
 	s := stageOf(t, env)
@@ -294,6 +321,20 @@ func TestARehearsalOfADraw(t *testing.T) {
 	}
 	r := *list[0].Report
 	t.Logf("%+v", r)
+	for _, want := range []hook.Type{hook.DropPublished, hook.DropOpened, hook.CouponIssued, hook.DrawSealed, hook.DrawDrawn} {
+		list := told.of(want)
+		if len(list) == 0 {
+			t.Errorf("the shop was not told of %s", want)
+		}
+		for _, one := range list {
+			if !one.Rehearsal || !strings.HasPrefix(one.id, "rehearsal_") {
+				t.Errorf("%+v is not marked", one)
+			}
+		}
+	}
+	if n := w.Number(`select count(*) from hook_events`); n != 0 || len(untold.got) != 0 {
+		t.Errorf("%d real events, %d events for an endpoint that did not ask", n, len(untold.got))
+	}
 	drawn, _ := r.Part(rehearsal.OfDraw)
 	waited, _ := r.Part(rehearsal.OfWaitlist)
 	if !r.Sound() || r.Issued != 20 || drawn.Got != 20 || drawn.Came <= 20 || waited.Came == 0 || waited.Got != waited.Back || waited.Got == 0 {

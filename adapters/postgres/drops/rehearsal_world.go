@@ -2,6 +2,7 @@ package drops
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -121,6 +122,7 @@ var copiesOf = []copied{
 	{"doors", `t.template_id = @drop`, map[string]string{"template_id": `@id`, "lead_minutes": `least(1, t.lead_minutes)`,
 		"share": `case when t.share = 0 then 0 else greatest(1, t.share * @share / 1000) end`, "cut_to": `0`, "members": `0`, "cut_at": `null`, "frozen_at": `null`}},
 	{"message_versions", `t.shop_number = @shop and t.template_id in (0, @drop)`, map[string]string{"template_id": `case t.template_id when 0 then 0 else @id::bigint end`}},
+	{"hook_endpoints", `t.shop_number = @shop and t.enabled and t.rehearsals`, map[string]string{"failures": `0`, "failing_since": `null`, "held_until": `null`, "request_key": `null`}},
 	{"reservations", `t.template_id = @drop and (hashtextextended(t.user_id::text, @id::bigint) & 1048575) * 1000 < @share::bigint * 1048576`,
 		map[string]string{"template_id": `@id`}},
 	{"users", `t.id in (select user_id from reservations where template_id = @id)`, map[string]string{
@@ -201,6 +203,24 @@ func (s Rehearsals) Compress(ctx context.Context, id int64, step time.Duration) 
 		}
 		return err
 	})
+}
+
+// Published calls do with each event of the topics that the copy has published, which no relay takes away. do decides what it does with
+// an event that it knows.
+func (s Rehearsals) Published(ctx context.Context, topics []string, do func(id, topic string, payload []byte) error) error {
+	rows, err := s.Pool.Query(ctx, `select event_id::text, topic, payload from outbox where topic = any($1) order by id`, topics)
+	if err != nil {
+		return pg.Translate(err)
+	}
+	type published struct {
+		ID, Topic string
+		Payload   []byte
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[published])
+	for _, e := range list {
+		err = errors.Join(err, do(e.ID, e.Topic, e.Payload))
+	}
+	return pg.Translate(err)
 }
 
 // EndGate ends the claim gate of the copy, whose shards decide nothing any more: later claims are decided in the database.
