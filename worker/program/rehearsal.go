@@ -267,9 +267,6 @@ func (s *stage) count(ctx context.Context, w *app.World, id int64, report *rehea
 		return err
 	}
 	report.Oversold = max(0, ledger.Issued-ledger.Total)
-	if report.SoldOut, err = w.Stores.Rehearsals.SoldOut(ctx, id); err != nil {
-		return err
-	}
 	report.Off += max(ledger.Difference(), -ledger.Difference())
 	report.Judge(cutLate)
 	return nil

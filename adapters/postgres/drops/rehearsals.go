@@ -104,13 +104,11 @@ func (s Rehearsals) Evening(ctx context.Context, templateID int64) (e rehearsal.
 	return e, err
 }
 
-// SoldOut returns how long after the opening of a drop its last coupon was given, in milliseconds; 0 unless none is left.
+// SoldOut returns how long after the opening of a drop as many coupons were given as its stock has, in milliseconds; 0 = they were not.
 func (s Rehearsals) SoldOut(ctx context.Context, templateID int64) (ms int64, err error) {
-	err = s.Pool.QueryRow(ctx, `select coalesce((select extract(epoch from max(c.second) + interval '1 second' - t.opens_at) * 1000 from claim_seconds c where c.template_id = t.id), 0)::bigint
-		from templates t where t.id = $1 and t.issued >= t.stock and t.opens_at <= statement_timestamp()`, templateID).Scan(&ms)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return 0, nil
-	}
+	err = s.Pool.QueryRow(ctx, `select coalesce(max(extract(epoch from given.at + interval '1 second' - t.opens_at) * 1000), 0)::bigint
+		from templates t cross join lateral (select min(second) as at from (select second, sum(issued) over (order by second) as issued from claim_seconds where template_id = t.id) c where issued >= t.stock) given
+		where t.id = $1 and given.at >= t.opens_at`, templateID).Scan(&ms)
 	return ms, pg.Translate(err)
 }
 
