@@ -16,6 +16,7 @@ import (
 
 	"dropbell/adapters/config"
 	"dropbell/adapters/webhook"
+	"dropbell/domain/pause"
 )
 
 const listenUsage = `dropbell listen posts a shop's events to a server on your machine, signed as webhooks are.
@@ -154,7 +155,7 @@ func (l *listener) run(ctx context.Context) error {
 				continue
 			}
 		}
-		sleep(ctx, wait)
+		pause.For(ctx, wait)
 	}
 	l.sayPosition()
 	return nil
@@ -187,9 +188,9 @@ func (l *listener) post(ctx context.Context, e pageEvent) bool {
 		if a.Error != "" {
 			outcome = a.Error
 		}
-		pause := max(wait, min(a.RetryAfter, longestRetry))
+		again := max(wait, min(a.RetryAfter, longestRetry))
 		if !a.OK() {
-			outcome += fmt.Sprintf(", again in %v", pause)
+			outcome += fmt.Sprintf(", again in %v", again)
 		}
 		fmt.Fprintf(l.out, "%s  %-22s %s  -> %s (%d ms)\n", time.Now().Format(time.TimeOnly), e.Type, e.ID, outcome, a.Took.Milliseconds())
 		if a.OK() {
@@ -199,19 +200,9 @@ func (l *listener) post(ctx context.Context, e pageEvent) bool {
 			_, _ = l.once(ctx, false) // its events are read again later
 			renewed = time.Now()
 		}
-		sleep(ctx, pause)
+		pause.For(ctx, again)
 	}
 	return false
-}
-
-// sleep returns after d, or when ctx ends.
-func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }
 
 // ask returns the events behind the position, as soon as there are any.

@@ -133,6 +133,8 @@ type Config struct {
 	EventsInsecure, ProvidersPrivate, PushPrivate bool
 	// RehearsalQuiet is how long before the opening of a drop no rehearsal begins; 0 = rehearsals begin at any time.
 	RehearsalQuiet time.Duration
+	// RehearsalOpensIn is the time from the preparation of a rehearsal to the opening of its copy.
+	RehearsalOpensIn time.Duration
 	// RetainHooks is how long sent events are kept.
 	RetainHooks time.Duration
 
@@ -302,6 +304,7 @@ func variables() []Variable {
 		{"DRAW_KEY", "", "draws: signs cards, seals, results and receipts, at least 32 bytes; several separated by commas: the first signs new draws, the others finish those that they began; web and worker need the same; empty = there are no draws", drawKey},
 		{"DRAND_URLS", "", "draws: HTTP relays of drand's chain quicknet, such as https://api.drand.sh,https://drand.cloudflare.com; worker asks them for the rounds that decide; empty = other sources of randomness", drandURLs},
 		{"REHEARSAL_QUIET", "1h", "rehearsals: how long before the opening of any drop none begins, and at most ten minutes of it after the opening, between 1m and 24h; 0 = at any time, for development", orZero(span(func(c *Config) *time.Duration { return &c.RehearsalQuiet }, time.Minute, 24*time.Hour))},
+		{"REHEARSAL_OPENS_IN", "3m", "rehearsals: the time from the preparation to the opening of the copy, between 10s and 15m; its reminders are an eighteenth of it apart", span(func(c *Config) *time.Duration { return &c.RehearsalOpensIn }, 10*time.Second, 15*time.Minute)},
 		{"DRAW_LOCAL_BEACON", "off", "draws: on = a beacon of this installation, whose values DRAW_KEY determines, for development and tests; off = none", func(c *Config, v string) error {
 			c.LocalBeacon = v == "on"
 			if v != "on" && v != "off" {

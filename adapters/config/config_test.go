@@ -35,7 +35,7 @@ func TestDefaults(t *testing.T) {
 		ReplicaMaxLag:  10 * time.Second,
 		WorkerHTTPAddr: "127.0.0.1:8081", PublicURL: "http://127.0.0.1:8080", LogLevel: "info", SMS: config.SMS{Provider: "json"}, SMTPTLS: "opportunistic", APNSURL: "https://api.push.apple.com", FCMURL: "https://fcm.googleapis.com", FCMPerMinute: 600_000, Wallet: config.Wallet{PushURL: "https://api.push.apple.com", GoogleURL: "https://walletobjects.googleapis.com"}, RatePerUser: 600, RatePerKey: 300_000, WorkerBatches: map[string]int{"app": 16, "email": 4, "sms": 8, "webpush": 8, "webhook": 4},
 		WorkerCalls: map[string]int{"app": 1, "email": 4, "sms": 4, "webpush": 4, "webhook": 10}, DBConns: 16, RequestTimeout: 2 * time.Second, ShutdownDelay: 5 * time.Second,
-		JWTMaxAge: 24 * time.Hour, RehearsalQuiet: time.Hour, RetainFor: 90 * 24 * time.Hour, RetainAudit: 1095 * 24 * time.Hour, RetainCoupons: 400 * 24 * time.Hour, RetainHooks: 7 * 24 * time.Hour, TraceRatio: 1, LockFor: 15 * time.Minute}
+		JWTMaxAge: 24 * time.Hour, RehearsalQuiet: time.Hour, RehearsalOpensIn: 3 * time.Minute, RetainFor: 90 * 24 * time.Hour, RetainAudit: 1095 * 24 * time.Hour, RetainCoupons: 400 * 24 * time.Hour, RetainHooks: 7 * 24 * time.Hour, TraceRatio: 1, LockFor: 15 * time.Minute}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%+v, want\n%+v", got, want)
 	}
@@ -61,7 +61,7 @@ func TestEveryVariableIsRead(t *testing.T) {
 		"OTEL_EXPORTER_OTLP_ENDPOINT", "http://traces:4318", "OTEL_TRACES_SAMPLER_ARG", "0.25",
 		"CODE_KEYS", "1:"+strings.Repeat("QUJD", 8), "METRICS_TOKEN", "a token of 16 by..",
 		"EVENTS_KEY", "a key with at least thirty-two bytes,another key of thirty-two bytes!", "PROVIDERS_KEY", "a third key with thirty-two bytes!", "EVENTS_INSECURE", "on", "EVENTS_RETENTION_DAYS", "30",
-		"DRAW_KEY", "a fourth key with thirty-two bytes", "DRAND_URLS", "https://api.drand.sh, http://127.0.0.1:9,", "DRAW_LOCAL_BEACON", "on", "REHEARSAL_QUIET", "30m",
+		"DRAW_KEY", "a fourth key with thirty-two bytes", "DRAND_URLS", "https://api.drand.sh, http://127.0.0.1:9,", "DRAW_LOCAL_BEACON", "on", "REHEARSAL_QUIET", "30m", "REHEARSAL_OPENS_IN", "1m",
 		"METRICS_ADDR", "127.0.0.1:9090", "SECURITY_CONTACT", "mailto:security@example.com", "SMTP_TLS", "required",
 		"SMTP_FEEDBACK", "ses", "SES_TOPICS", "arn:aws:sns:eu-west-1:123456789012:mail, arn:aws-cn:sns:cn-north-1:123456789012:mail.fifo,", "SENDGRID_WEBHOOK_KEY", sendGridKey,
 		"MAILGUN_WEBHOOK_KEY", "a key of 16 bytes", "POSTMARK_WEBHOOK_SECRET", "a word of 16 bytes", "DIRECTMAIL_TOKEN", "a token of 16 bytes",
@@ -88,7 +88,7 @@ func TestEveryVariableIsRead(t *testing.T) {
 		TraceEndpoint: "http://traces:4318", TraceRatio: 0.25,
 		CodeKeys: "1:" + strings.Repeat("QUJD", 8), MetricsToken: "a token of 16 by..",
 		EventsKeys: []string{"a key with at least thirty-two bytes", "another key of thirty-two bytes!"}, ProvidersKeys: []string{"a third key with thirty-two bytes!"}, EventsInsecure: true, PushPrivate: true, RetainHooks: 30 * 24 * time.Hour,
-		DrawKeys: "a fourth key with thirty-two bytes", DrandURLs: []string{"https://api.drand.sh", "http://127.0.0.1:9"}, LocalBeacon: true, RehearsalQuiet: 30 * time.Minute,
+		DrawKeys: "a fourth key with thirty-two bytes", DrandURLs: []string{"https://api.drand.sh", "http://127.0.0.1:9"}, LocalBeacon: true, RehearsalQuiet: 30 * time.Minute, RehearsalOpensIn: time.Minute,
 		MetricsAddr: "127.0.0.1:9090", SecurityContact: "mailto:security@example.com", SMTPTLS: "required",
 		SMTPFeedback: "ses", SESTopics: []string{"arn:aws:sns:eu-west-1:123456789012:mail", "arn:aws-cn:sns:cn-north-1:123456789012:mail.fifo"}, SendGridKey: sendGridKey,
 		MailgunKey: "a key of 16 bytes", PostmarkSecret: "a word of 16 bytes", DirectMailToken: "a token of 16 bytes",
@@ -145,7 +145,7 @@ var mistakes = map[string]string{
 	"CELLS": "a=mysql://u:" + secret + "@db/x", "DATABASE_POOL_MODE": secret, "DATABASE_SESSION_URL": "mysql://u:" + secret + "@db/x", "MOVE_DATABASE_URL": "mysql://u:" + secret + "@db/x", "DATABASE_REPLICA_URL": "mysql://u:" + secret + "@db/x", "DATABASE_REPLICA_MAX_LAG": secret,
 	"DATABASE_MAX_CONNS": "3", "RETENTION_DAYS": "-1", "OPERATION_RETENTION_DAYS": "-1", "AUDIT_RETENTION_DAYS": secret,
 	"CONSOLE_PASSWORDS": secret, "WORKER_ROLES": secret, "WORKER_CHANNELS": "app," + secret, "WORKER_BATCHES": "app=" + secret, "WORKER_CALLS": secret + "=1",
-	"DRAW_KEY": secret, "DRAND_URLS": "ftp://" + secret, "DRAW_LOCAL_BEACON": secret, "REHEARSAL_QUIET": secret,
+	"DRAW_KEY": secret, "DRAND_URLS": "ftp://" + secret, "DRAW_LOCAL_BEACON": secret, "REHEARSAL_QUIET": secret, "REHEARSAL_OPENS_IN": secret,
 	"PROVIDERS_KEY": secret, "EVENTS_KEY": secret, "EVENTS_INSECURE": secret, "EVENTS_RETENTION_DAYS": secret,
 	"OIDC_ISSUER":          "ldap://" + secret,
 	"PICTURES_S3_ENDPOINT": secret, "EXPORTS_S3_ENDPOINT": "https://" + secret + "/path", "EXPORTS_S3_BUCKET": secret + "_",

@@ -83,6 +83,7 @@ type Options struct {
 	// Patience is how long a claim waits for shards that are being built
 	// before it is answered overloaded; 0 = two seconds.
 	Patience time.Duration
+	Silent   bool // it calls no writers and keepers, which are of real drops: those of a rehearsal look by themselves
 }
 
 // A Gate decides claims in Redis. Claims that arrive together at one shard are
@@ -136,7 +137,7 @@ func New(client goredis.UniversalClient, info Info, o Options) *Gate {
 		o.Patience = patience
 	}
 	return &Gate{client: client, scripts: newScripts(), info: info, options: o, drops: map[int64]*drop{}, none: map[int64]time.Time{},
-		rooms: map[roomKey]*waitingRoom{}, caller: caller{client: client, pending: map[string]struct{}{}}}
+		rooms: map[roomKey]*waitingRoom{}, caller: caller{client: client, silent: o.Silent, pending: map[string]struct{}{}}}
 }
 
 // Claim returns an accepted claim, or the outcome of the first claim with the request's key; see

@@ -96,6 +96,11 @@ func newScripts() scripts {
 // shardKeys are the Redis keys of one shard.
 type shardKeys struct{ shard, users, keys, claims, stream, gone, came, pace string }
 
+// all returns every key of the shard.
+func (k shardKeys) all() []string {
+	return []string{k.shard, k.users, k.keys, k.claims, k.stream, k.gone, k.came, k.pace}
+}
+
 func keysOf(templateID int64, shard int) shardKeys {
 	tag := "gate:{" + strconv.FormatInt(templateID, 10) + ":" + strconv.Itoa(shard) + "}"
 	return shardKeys{tag, tag + ":users", tag + ":keys", tag + ":claims", tag + ":stream", tag + ":gone", tag + ":came", tag + ":pace"}

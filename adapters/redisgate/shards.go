@@ -340,13 +340,26 @@ func (s Shards) SetTerms(ctx context.Context, templateID int64, shard int, epoch
 func (s Shards) Clear(ctx context.Context, templateID int64, shards int) error {
 	pipe := s.client.Pipeline()
 	for i := range shards {
-		k := keysOf(templateID, i)
-		for _, key := range []string{k.shard, k.users, k.keys, k.claims, k.stream, k.gone, k.came, k.pace} {
+		for _, key := range keysOf(templateID, i).all() {
 			pipe.Expire(ctx, key, keptFor)
 		}
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return redisclient.Unavailable("clear shards", err)
+	}
+	return nil
+}
+
+// Remove removes the gate of a rehearsal at once, however many shards it has. It may be repeated.
+func (s Shards) Remove(ctx context.Context, templateID int64) error {
+	pipe := s.client.Pipeline()
+	for i := range gate.MaxShards {
+		for _, key := range keysOf(templateID, i).all() { // keys of a cluster are on several machines
+			pipe.Unlink(ctx, key)
+		}
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return redisclient.Unavailable("remove shards", err)
 	}
 	return nil
 }

@@ -35,6 +35,7 @@ const (
 // then find the waiting claims or missing shards by themselves, seconds later.
 type caller struct {
 	client goredis.UniversalClient
+	silent bool
 
 	mu      sync.Mutex
 	pending map[string]struct{} // messages
@@ -42,6 +43,9 @@ type caller struct {
 }
 
 func (c *caller) call(reason string, templateID int64) {
+	if c.silent {
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pending[reason+" "+strconv.FormatInt(templateID, 10)] = struct{}{}

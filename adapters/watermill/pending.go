@@ -7,6 +7,8 @@ import (
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
+
+	"dropbell/domain/pause"
 )
 
 const (
@@ -63,7 +65,7 @@ func (p *pendings) none(ctx context.Context, g consumerGroup, idle time.Duration
 
 // watch asks every few seconds until ctx ends.
 func (p *pendings) watch(ctx context.Context) {
-	for pause(ctx, p.every) {
+	for pause.For(ctx, p.every) {
 		p.asking.Lock()
 		p.last.Store(p.ask(ctx))
 		p.asking.Unlock()

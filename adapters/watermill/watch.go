@@ -8,6 +8,8 @@ import (
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
+
+	"dropbell/domain/pause"
 )
 
 const (
@@ -83,7 +85,7 @@ func (w *streamWatch) watch(ctx context.Context, topics []string) {
 			known = nil
 			// Wake all readers: each reader gets the error itself.
 			w.notify(topics...)
-			if !pause(ctx, watchPause) {
+			if !pause.For(ctx, watchPause) {
 				return
 			}
 		}
@@ -119,7 +121,7 @@ func (w *streamWatch) step(ctx context.Context, topics []string, known map[strin
 		}
 	}
 	if len(grown) > 0 {
-		pause(ctx, watchGap)
+		pause.For(ctx, watchGap)
 	}
 	return known, nil
 }
@@ -168,16 +170,4 @@ func (w *streamWatch) newest(ctx context.Context, topics []string) (map[string]s
 		}
 	}
 	return ids, nil
-}
-
-// pause returns false if ctx ended first.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

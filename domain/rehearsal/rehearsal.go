@@ -41,10 +41,10 @@ func Steps() []Step { return []Step{Preparing, Waiting, Reminding, Rushing, Coun
 
 // The times of a rehearsal.
 const (
-	// SlotStep is the distance between its slots, instead of [template.SlotStep].
-	SlotStep = 10 * time.Second
-	// OpensIn is the time from its preparation to its opening.
-	OpensIn = 3 * time.Minute
+	// OpensIn is the time from its preparation to its opening, unless an operator says otherwise. Its slots are a part of it apart: ten seconds instead of
+	// [template.SlotStep].
+	OpensIn        = 3 * time.Minute
+	StepsToOpening = 18
 	// Kept is how long its world is kept after its end.
 	Kept = 24 * time.Hour
 	// RushTakes is how long customers come after the opening.
@@ -73,17 +73,21 @@ var (
 // Progress is how far a running rehearsal has come.
 type Progress struct {
 	Step Step `json:"step"`
-	// Fired of the [template.Slots] slots are out. Sent and Due are reminders, Claims the claims that were answered.
+	// Fired of the Slots slots are out. Sent and Due are reminders. Of Comers customers who come, Came have come; Claims are the claims that were answered.
 	Fired  int   `json:"fired"`
+	Slots  int   `json:"slots"`
 	Sent   int64 `json:"sent"`
 	Due    int64 `json:"due"`
 	Claims int64 `json:"claims"`
+	Came   int64 `json:"came"`
+	Comers int64 `json:"comers"`
 }
 
 // A Report is the result of a rehearsal. Durations are milliseconds.
 type Report struct {
-	// Users were copied, which are SharePermille thousandths of those who reserved reminders.
+	// Users were copied, which are SharePermille thousandths of the Reserved users who reserved reminders.
 	Users         int64 `json:"users"`
+	Reserved      int64 `json:"reserved,omitempty"`
 	SharePermille int64 `json:"share_permille"`
 	// Reminders were due; each was sent, skipped, refused by the simulated provider or too late.
 	Reminders int64 `json:"reminders"`
@@ -97,15 +101,24 @@ type Report struct {
 	// Forecast is the forecast of it, 0 = none.
 	Wave     int64 `json:"wave"`
 	Forecast int64 `json:"forecast"`
-	// Claims customers came, of whom Issued got one of Stock coupons. Failed claims got no answer.
+	// Claims customers came, of whom Issued got one of Stock coupons. Failed claims got no answer. Twice customers tapped twice.
 	Claims   int64 `json:"claims"`
 	Issued   int64 `json:"issued"`
 	Failed   int64 `json:"failed"`
+	Twice    int64 `json:"twice,omitempty"`
 	Stock    int64 `json:"stock"`
 	ClaimP50 int64 `json:"claim_p50"`
 	ClaimP99 int64 `json:"claim_p99"`
-	// Rate is how many customers came in the busiest second.
-	Rate int64 `json:"rate"`
+	// Rate is how many customers came in the busiest second. Expected is how many come then with all users, by the forecast: those who reserved,
+	// and at least two for each coupon; Rehearsed is Rate with all users.
+	Rate      int64 `json:"rate"`
+	Expected  int64 `json:"expected,omitempty"`
+	Rehearsed int64 `json:"rehearsed,omitempty"`
+	// SoldOut is how long after the opening the last coupon was given, 0 = some are left. ExpectedSoldOut is the forecast of it.
+	SoldOut         int64 `json:"sold_out,omitempty"`
+	ExpectedSoldOut int64 `json:"expected_sold_out,omitempty"`
+	// Parts are the gate, doors, draw and waitlist of the drop.
+	Parts []Part `json:"parts,omitempty"`
 	// Oversold are coupons beyond the stock, Off the sum of all differences of the balance sheet; both must be 0.
 	Oversold int64 `json:"oversold"`
 	Off      int64 `json:"off"`
@@ -145,6 +158,9 @@ func (r *Report) Judge(cutLate time.Duration) {
 	}
 }
 
+// Interrupted is the detail of a rehearsal whose worker died or was stopped.
+const Interrupted = "the worker was stopped"
+
 // Sound reports whether every coupon and every reminder is accounted for.
 func (r Report) Sound() bool { return r.Oversold == 0 && r.Off == 0 }
 
@@ -171,8 +187,8 @@ type Rehearsal struct {
 
 // Evening is what the drop's own evening showed, for comparison; zero before it.
 type Evening struct {
-	// Wave is how long the longest wave took, in milliseconds.
-	Wave int64
+	// Wave is how long the longest wave took, and SoldOut how long after the opening the last coupon was given, in milliseconds.
+	Wave, SoldOut int64
 }
 
 // Share returns how many thousandths of the users are copied: as many as [MostUsers] allows, and so few that

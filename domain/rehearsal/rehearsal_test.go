@@ -3,12 +3,14 @@ package rehearsal
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
+	"dropbell/domain/claim"
 	"dropbell/domain/fault"
+	"dropbell/domain/template"
 	"dropbell/domain/user"
 )
 
@@ -34,17 +36,77 @@ func TestArrivals(t *testing.T) {
 		}
 		return n
 	}
-	if got := Arrivals(1000, nil, 1e9); len(got) != 10 || got[0] != 100 || sum(got) != 1000 {
-		t.Errorf("flat: %v", got)
+	for _, curve := range [][]int64{nil, make([]int64, 5)} {
+		if got := Arrivals(1000, curve, 1e9); len(got) != 10 || got[0] != 300 || sum(got) != 1000 || !slices.IsSortedFunc(got, func(a, b int64) int { return int(b - a) }) {
+			t.Errorf("the most come in the first second, and ever fewer: %v", got)
+		}
 	}
-	if got := Arrivals(1000, []int64{90, 10, 0}, 1e9); len(got) != 3 || got[0] != 900 || got[1] != 100 || got[2] != 0 {
+	// The earlier drop sold out in its second second; customers came on.
+	if got := Arrivals(1000, []int64{90, 10}, 1e9); sum(got) != 1000 || got[0] < 600 || got[1] < 60 || got[9] == 0 || got[0] < got[1] || got[1] < got[9] {
 		t.Errorf("by a curve: %v", got)
 	}
-	if got := Arrivals(1_000_000, []int64{1, 1}, 50); got[0] != 50 || got[1] != 50 {
+	if got := Arrivals(1_000_000, []int64{1, 1}, 50); got[0] != 50 || got[9] != 50 {
 		t.Errorf("at most 50 a second: %v", got)
 	}
-	if got := Arrivals(10, make([]int64, 5), 1e9); sum(got) != 10 {
-		t.Errorf("by a curve without sales: %v", got)
+}
+
+func TestSoldOutAfter(t *testing.T) {
+	t.Parallel()
+	for stock, want := range map[int64]time.Duration{100: time.Second, 50: 500 * time.Millisecond, 110: 2 * time.Second, 105: 1500 * time.Millisecond, 111: 0} {
+		if got := SoldOutAfter([]int64{100, 10, 0}, stock); got != want {
+			t.Errorf("%d coupons: %s, want %s", stock, got, want)
+		}
+	}
+}
+
+// Made-up users come through the doors as often as those who reserved did. If no door is for all, some are strangers. A shop's own users come through the last door.
+func TestCrowd(t *testing.T) {
+	t.Parallel()
+	tenth := 100
+	doors := []template.Door{{Who: template.ToList, Booked: &tenth}, {Who: template.ToCodes}}
+	for _, c := range []struct {
+		last template.Who
+		want []int // by place, strangers first
+	}{{template.ToAll, []int{0, 100, 450, 450}}, {template.ToSegment, []int{50, 100, 425, 425}}} {
+		tpl := &template.Template{Doors: append(doors[:2:2], template.Door{Who: c.last})}
+		got := make([]int, 4)
+		for n := range 1000 {
+			place, err := Crowd{}.Door(t.Context(), tpl, FirstUser+user.ID(n))
+			if (place == 0) != errors.Is(err, claim.ErrCodeNeeded) {
+				t.Fatal(place, err)
+			}
+			got[place]++
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v by place, want %v", c.last, got, c.want)
+		}
+		if place, err := (Crowd{}).Door(t.Context(), tpl, 7); place != 3 || err != nil {
+			t.Errorf("%s: a user of the shop comes through door %d: %v", c.last, place, err)
+		}
+	}
+	next := Customers(FirstUser, func(by user.ID) bool { return by%3 == 0 })
+	if a, b := next(), next(); a%3 != 0 || b != a+3 {
+		t.Errorf("customers %d and %d", a, b)
+	}
+}
+
+// What is off in a part is off in the report.
+func TestParts(t *testing.T) {
+	t.Parallel()
+	r := Report{Stock: 10}
+	r.AddGate(10, 9, 5)
+	r.AddDraw(30, 10, 5)
+	r.AddStrangers(Result{Refused: 4})
+	r.AddWaitlist(50, 5, 5, 9)
+	if p, ok := r.Part(OfGate); !r.Sound() || !ok || p.Refused != 1 || len(r.Parts) != 4 {
+		t.Errorf("%+v", r)
+	}
+	for what, add := range map[string]func(*Report){"more stored than accepted": func(r *Report) { r.AddGate(9, 10, 0) }, "too few winners": func(r *Report) { r.AddDraw(30, 9, 0) },
+		"a coupon for a stranger": func(r *Report) { r.AddStrangers(Result{Issued: 1}) }, "a coupon that stays": func(r *Report) { r.AddWaitlist(50, 4, 5, 0) }} {
+		r := Report{Stock: 10}
+		if add(&r); r.Off != 1 {
+			t.Errorf("%s: %+v", what, r)
+		}
 	}
 }
 
@@ -53,12 +115,18 @@ func TestRushIsOpen(t *testing.T) {
 	t.Parallel()
 	const n = 50
 	var came sync.WaitGroup
-	came.Add(n)
+	const again = n / impatient
+	came.Add(n + again)
 	var mu sync.Mutex
 	seen := map[user.ID]bool{}
-	var answered atomic.Int64
+	tally := &Tally{}
 	full, broken := fault.New(fault.Conflict, "sold_out", "there is none"), errors.New("broken")
-	r := Rush{Seconds: []int64{n}, Now: time.Now, Answered: &answered, Claim: func(_ context.Context, by user.ID) error {
+	r := Rush{Seconds: []int64{n}, Now: time.Now, Next: Customers(FirstUser, Everybody), Tally: tally, Claim: func(_ context.Context, by user.ID, tap int) error {
+		if tap == 2 {
+			came.Done()
+			came.Wait()
+			return full
+		}
 		mu.Lock()
 		seen[by] = true
 		nth := len(seen)
@@ -73,7 +141,7 @@ func TestRushIsOpen(t *testing.T) {
 		}
 		return full
 	}}.Run(t.Context())
-	if r.Issued != 10 || r.Failed != 1 || r.Refused != n-11 || len(r.Took) != n || answered.Load() != n || len(seen) != n {
+	if r.Issued != 10 || r.Failed != 1 || r.Refused != n-11 || r.Came() != n || r.Twice != again || r.Again != 0 || len(r.Took) != n+again || tally.Answered.Load() != n+again || tally.Came.Load() != n || len(seen) != n {
 		t.Errorf("%+v, %d users", r, len(seen))
 	}
 	for id := range seen {

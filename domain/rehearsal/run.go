@@ -78,7 +78,7 @@ func (r *Runner) Step(ctx context.Context) error {
 // reason is what staff are told of a failure.
 func reason(err error) string {
 	if errors.Is(err, context.Canceled) {
-		return "the worker was stopped"
+		return Interrupted
 	}
 	return "an error ended it; the log of the worker has the details"
 }

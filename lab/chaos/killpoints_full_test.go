@@ -9,3 +9,12 @@ func TestKillPointsFull(t *testing.T) {
 	k := newWalk(t)
 	k.walkAll(k.calmEvening())
 }
+
+// TestRehearsalsFull kills rehearsals at every point.
+func TestRehearsalsFull(t *testing.T) {
+	r := newRehearsals(t)
+	for _, f := range r.kills() {
+		r.killAt(f)
+	}
+	r.undisturbed()
+}

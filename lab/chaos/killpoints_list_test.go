@@ -58,6 +58,12 @@ func namedPoints(t *testing.T) (list []string) {
 	return slices.Compact(list)
 }
 
+// eveningPoints returns the points that the sources name but those of rehearsals, of which an evening has none; see [TestRehearsalsShort].
+func eveningPoints(t *testing.T) []string {
+	t.Helper()
+	return slices.DeleteFunc(namedPoints(t), func(p string) bool { return strings.HasPrefix(p, rehearsalPoint) })
+}
+
 // reachedPoints returns the points that processes have passed.
 func reachedPoints(t *testing.T, dir string) (list []string) {
 	t.Helper()

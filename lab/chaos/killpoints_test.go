@@ -33,7 +33,7 @@ func (k *walk) calmEvening() []string {
 	k.hold(nil)
 	passed := reachedPoints(k.t, k.dir)
 	k.say("the calm evening is over; %d points were passed", len(passed))
-	points := append(passed, namedPoints(k.t)...)
+	points := append(passed, eveningPoints(k.t)...)
 	slices.Sort(points)
 	return slices.Compact(points)
 }
@@ -42,7 +42,7 @@ func (k *walk) calmEvening() []string {
 func (k *walk) passedAll() {
 	k.t.Helper()
 	passed := reachedPoints(k.t, k.dir)
-	for _, p := range namedPoints(k.t) {
+	for _, p := range eveningPoints(k.t) {
 		if !slices.Contains(passed, p) {
 			k.t.Errorf("no evening has passed the point %q", p)
 		}

@@ -22,13 +22,22 @@ func flightPages() []Story {
 	ready := check
 	ready.Findings, ready.Lanes = check.Findings[:1], nil
 	done := rehearsal.Rehearsal{ID: 129, TemplateID: 1, State: rehearsal.Done, EndedAt: ptr(Now().Add(-time.Hour)), SharePermille: 100, Report: &rehearsal.Report{Users: 500, SharePermille: 100, Reminders: 6000, Sent: 5900, Dead: 100,
-		LateP50: 150, LateP99: 900, Wave: 64_000, Forecast: 61_000, Claims: 5000, Rate: 700, Issued: 100, Stock: 100, ClaimP50: 3, ClaimP99: 60, Bottleneck: rehearsal.NoBottleneck}}
-	running := rehearsal.Rehearsal{ID: 193, TemplateID: 1, State: rehearsal.Running, OpensAt: ptr(Now().Add(time.Minute)), Progress: rehearsal.Progress{Step: rehearsal.Reminding, Fired: 3, Sent: 2100, Due: 6000}}
-	failed := rehearsal.Rehearsal{ID: 65, TemplateID: 1, State: rehearsal.Failed, Detail: "the worker was stopped"}
+		LateP50: 150, LateP99: 900, Wave: 64_000, Forecast: 61_000, Claims: 500, Rate: 150, Expected: 1500, Rehearsed: 1500, Issued: 100, Stock: 100, SoldOut: 1000, ExpectedSoldOut: 700, Twice: 62, ClaimP50: 3, ClaimP99: 60, Bottleneck: rehearsal.NoBottleneck,
+		Parts: []rehearsal.Part{{Kind: rehearsal.OfDoor, Name: "Club members", Came: 100, Got: 40}, {Kind: rehearsal.OfDoor, Name: "Everybody", Came: 400, Got: 60},
+			{Kind: rehearsal.OfGate, Came: 100, Got: 100, Took: 240}, {Kind: rehearsal.OfWaitlist, Came: 50, Got: 5, Back: 5, Took: 1900}}}}
+	drawn := *done.Report
+	drawn.Parts = []rehearsal.Part{{Kind: rehearsal.OfDraw, Came: 500, Got: 100, Took: 2300}, {Kind: rehearsal.OfStrangers, Came: 25, Refused: 25}}
+	draw := done
+	draw.ID, draw.Report = 257, &drawn
+	running := rehearsal.Rehearsal{ID: 193, TemplateID: 1, State: rehearsal.Running, OpensAt: ptr(Now().Add(time.Minute)), Progress: rehearsal.Progress{Step: rehearsal.Reminding, Fired: 3, Slots: 12, Sent: 2100, Due: 6000}}
+	rushing := running
+	rushing.Progress = rehearsal.Progress{Step: rehearsal.Rushing, Fired: 12, Slots: 12, Came: 320, Comers: 500, Claims: 351}
+	failed := rehearsal.Rehearsal{ID: 65, TemplateID: 1, State: rehearsal.Failed, Detail: rehearsal.Interrupted}
 	return []Story{
 		{Name: "rehearsal/first", Page: droppages.Rehearsals{Template: t}.Page()},
 		{Name: "rehearsal/running", Page: droppages.Rehearsals{Template: t, List: []rehearsal.Rehearsal{running, done}}.Page()},
-		{Name: "rehearsal/done", Page: droppages.Rehearsals{Template: t, List: []rehearsal.Rehearsal{done, failed}, Evening: rehearsal.Evening{Wave: 66_000}}.Page()},
+		{Name: "rehearsal/done", Page: droppages.Rehearsals{Template: t, List: []rehearsal.Rehearsal{done, failed}, Evening: rehearsal.Evening{Wave: 66_000, SoldOut: 2000}}.Page()},
+		{Name: "rehearsal/draw", Page: droppages.Rehearsals{Template: t, List: []rehearsal.Rehearsal{rushing, draw}}.Page()},
 		{Name: "flight/red", Page: droppages.Flight{Template: t, Check: check}.Page()},
 		{Name: "flight/green", Page: droppages.Flight{Template: t, Check: ready}.Page()},
 	}

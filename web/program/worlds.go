@@ -93,7 +93,9 @@ func (w *worlds) open(ctx context.Context) (*served, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.current, err = w.serve(world)
+	if w.current, err = w.serve(world); err != nil {
+		world.Close()
+	}
 	return w.current, err
 }
 
@@ -103,16 +105,19 @@ func (w *worlds) serve(world *app.World) (*served, error) {
 	if err != nil {
 		return nil, err
 	}
-	claims := couponsdb.NewClaims(world.DB, postgres.Grouping{Timeout: w.Config.RequestTimeout})
+	claims, err := world.Claims(w.Redis, postgres.Grouping{Timeout: w.Config.RequestTimeout})
+	if err != nil {
+		return nil, err
+	}
 	payments := couponsdb.NewPayments(world.DB, postgres.Grouping{Timeout: w.Config.RequestTimeout})
 	keys := workdb.NewIdempotency(world.DB)
 	carts := couponsdb.NewCarts(world.DB, postgres.Grouping{Timeout: w.Config.RequestTimeout})
 	stores := world.Stores
-	return &served{world: world, close: []func(){keys.Close, carts.Close, payments.Close, claims.Close, world.Close},
+	return &served{world: world, close: []func(){keys.Close, carts.Close, payments.Close, claims.Durable.Close, world.Close},
 		api: api.New(api.Deps{
 			Deps: pipeline.Deps{Keys: w.Stores.Staff, Idempotency: keys, Now: app.Clock, Log: w.Log, RequestTimeout: w.Config.RequestTimeout, Rehearsed: true,
 				Budget: middleware.NewBudget(rehearsedInFlight, "rehearsals", nil), KeyLimit: w.Config.RatePerKey, PublicURL: w.Config.PublicURL},
-			Coupons: coupons.Deps{Claims: &claim.Service{Gate: claims, Finders: []claim.Finder{claims}, Owned: claims, Random: rand.Uint64},
+			Coupons: coupons.Deps{Claims: &claim.Service{Gate: claims.Doors, Finders: []claim.Finder{claims.Durable, claims.Redis}, Owned: claims.Durable, Random: rand.Uint64},
 				Coupons: &coupon.Service{Store: payments, LockFor: w.Config.LockFor}, CouponAdmin: &coupon.Admin{Store: stores.CouponSteps}, Orders: &coupon.Orders{Store: stores.Orders, Now: app.Clock},
 				Carts: &cart.Service{Store: carts, Templates: templates}, CartOrders: &cart.Orders{Store: payments, LockFor: w.Config.LockFor}},
 		})}, nil

@@ -31,11 +31,11 @@ const usage = `worker fires reminders, delivers them and keeps house.
                               examine settings, clocks, fsync, versions, migrations, connections,
                               providers' rates and room on disk before an evening, say what to do,
                               and exit; N = how many processes there will be
-  worker rush [-rate N] [-for D] REHEARSAL
-                              let N made-up customers a second claim from the copy of a drop that a
-                              rehearsal made, for D such as 10s, and print how long they waited;
-                              not within an hour before the opening of a drop, nor above half of
-                              the measured capacity of this machine
+  worker rush [-customers N] [-to URL] REHEARSAL
+                              let N made-up customers come to the copy of a drop that a rehearsal made,
+                              as on a real evening, and print how long they waited; with -to over HTTP,
+                              with the dbk_test_ key in RUSH_KEY. Not within an hour before the opening
+                              of a drop, nor above half of the measured capacity of this machine
   worker cell                 print which cell this database is: 0 unless it was numbered
   worker cell NUMBER [OLDER]  make an empty database the cell NUMBER, whose ids name it, so that
                               they differ from the ids of other installations; OLDER is
@@ -57,7 +57,7 @@ const usage = `worker fires reminders, delivers them and keeps house.
 
 migrate, cell, move, erase, user-data, reset-second-factors, password-link and rush need DATABASE_URL alone (behind a pooler: and
 DATABASE_POOL_MODE, migrate, move and rush: and DATABASE_SESSION_URL; migrate and move: and CELLS; move: and MOVE_DATABASE_URL); audit needs DATABASE_URL and, to read the
-shards of the claim gate, REDIS_URL (of notices: and RETENTION_DAYS). doctor reads every variable, as without a command.
+shards of the claim gate, REDIS_URL, which rush needs for a copy behind the gate (of notices: and RETENTION_DAYS). doctor reads every variable, as without a command.
 
 Exit codes:
   0  as it should be: stopped by a signal; up to date; the audit found no difference

@@ -47,6 +47,8 @@ type received struct {
 	Type     string
 	Subject  string
 	Sequence int64
+	// Rehearsal is set in events of rehearsals.
+	Rehearsal bool
 }
 
 func (r *receiver) ServeHTTP(w http.ResponseWriter, q *http.Request) {

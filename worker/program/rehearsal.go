@@ -4,27 +4,23 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
-	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
 
 	"dropbell/adapters/mute"
-	"dropbell/adapters/postgres"
-	couponsdb "dropbell/adapters/postgres/coupons"
 	deliverydb "dropbell/adapters/postgres/delivery"
 	dropsdb "dropbell/adapters/postgres/drops"
+	"dropbell/adapters/redisgate"
 	"dropbell/app"
-	"dropbell/domain/claim"
 	"dropbell/domain/delivery"
 	"dropbell/domain/forecast"
 	"dropbell/domain/message"
+	"dropbell/domain/pause"
 	"dropbell/domain/rehearsal"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
-	"dropbell/domain/user"
 	"dropbell/worker/senders"
 )
 
@@ -35,7 +31,7 @@ func (p *program) rehearsals() *rehearsal.Runner {
 }
 
 // stage runs rehearsals in this process with the code of real drops: the same stores, timers, deliveries and claims, on the world
-// of the rehearsal. It has no senders but those of package mute, and neither Redis nor a provider.
+// of the rehearsal. It has no senders but those of package mute. Of Redis it uses keys with the number of the copy, for the claim gate.
 type stage struct {
 	*app.App
 	forecaster *forecast.Forecaster
@@ -44,11 +40,14 @@ type stage struct {
 }
 
 func newStage(a *app.App) *stage {
-	return &stage{App: a, forecaster: a.Forecaster(), opensIn: rehearsal.OpensIn, step: rehearsal.SlotStep}
+	return &stage{App: a, forecaster: a.Forecaster(), opensIn: a.Config.RehearsalOpensIn, step: a.Config.RehearsalOpensIn / rehearsal.StepsToOpening}
 }
 
-// Remove removes the world of a rehearsal.
+// Remove removes the world of a rehearsal, with its claim gate.
 func (s *stage) Remove(ctx context.Context, id int64) error {
+	if err := redisgate.NewShards(s.Redis).Remove(ctx, id); err != nil {
+		return err
+	}
 	return s.Stores.Rehearsals.DropWorld(ctx, id)
 }
 
@@ -63,6 +62,7 @@ func (s *stage) Play(ctx context.Context, r rehearsal.Rehearsal, tell func(rehea
 	if err != nil {
 		return report, err
 	}
+	report.Reserved = reserved
 	profiles, err := s.profiles(ctx)
 	if err != nil {
 		return report, err
@@ -141,13 +141,17 @@ func (s *stage) prepare(ctx context.Context, r rehearsal.Rehearsal, share int64)
 	return w, users, err
 }
 
+// templatesOf returns the use cases of the copy. Its draw has a key of its own.
+func templatesOf(w *app.World) *template.Service {
+	return &template.Service{Store: w.Stores.Templates, Now: app.Clock, Draws: func(template.Opening) error { return nil }}
+}
+
 // publish publishes the copy, which opens soon, and returns its opening by the database's clock and by this machine's.
 func (s *stage) publish(ctx context.Context, w *app.World) (opensAt, opens time.Time, err error) {
 	opensAt, wait, err := w.Stores.Rehearsals.OpenIn(ctx, w.ID, s.opensIn)
 	opens = time.Now().Add(wait)
 	if err == nil {
-		templates := &template.Service{Store: w.Stores.Templates, Now: app.Clock}
-		_, err = templates.Do(ctx, staff.System(), w.ID, 0, template.Publishing, "")
+		_, err = templatesOf(w).Do(ctx, staff.System(), w.ID, 0, template.Publishing, "")
 	}
 	if err == nil {
 		err = w.Stores.Rehearsals.Compress(ctx, w.ID, s.step)
@@ -155,7 +159,7 @@ func (s *stage) publish(ctx context.Context, w *app.World) (opensAt, opens time.
 	return opensAt, opens, err
 }
 
-// run runs reminders and the rush, and counts what came of them.
+// run runs reminders and the opening, and counts what came of them.
 func (s *stage) run(ctx context.Context, w *app.World, r rehearsal.Rehearsal, opens time.Time, profiles mute.Profiles, tell func(rehearsal.Progress), report *rehearsal.Report) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -170,89 +174,76 @@ func (s *stage) run(ctx context.Context, w *app.World, r rehearsal.Rehearsal, op
 	if err := q.timers.Schedule(ctx, r.ID); err != nil {
 		return err
 	}
-	var answered atomic.Int64
-	rush := make(chan rehearsal.Result, 1)
-	go func() { rush <- s.rush(ctx, w, r, opens, &answered, report) }()
-	failed := s.watch(ctx, w, r.ID, opens, q, &answered, tell)
-	if failed != nil {
+	shop, err := s.telling(ctx, w, r.ID, q)
+	if err != nil {
+		return err
+	}
+	o, err := s.opening(ctx, w, r, opens, q, report)
+	if err != nil {
+		return err
+	}
+	opened, over := make(chan error, 1), make(chan struct{})
+	go func() {
+		defer close(over)
+		opened <- o.run(ctx)
+	}()
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		if shop != nil {
+			shop.run(ctx)
+		}
+	}()
+	defer func() {
 		cancel()
+		<-over
+		<-told
+		o.close()
+	}()
+	if err := s.watch(ctx, w, o, q, opened, tell); err != nil {
+		return err
 	}
-	result := <-rush
-	if failed != nil {
-		return failed
+	if shop != nil {
+		pause.For(ctx, tellsAfter)
 	}
-	tell(rehearsal.Progress{Step: rehearsal.Counting, Fired: template.Slots, Claims: answered.Load()})
-	report.Claims, report.Issued, report.Failed = int64(len(result.Took)), result.Issued, result.Failed
-	report.ClaimP50, report.ClaimP99 = result.Quantile(0.5).Milliseconds(), result.Quantile(0.99).Milliseconds()
 	return s.count(ctx, w, r.ID, report)
 }
 
 // endsWithin is how long after its opening a rehearsal has to end.
 const endsWithin = 2 * time.Minute
 
-// watch looks at the course every second, and finds work that timers should have started, until all slots have ended and the rush is over.
-func (s *stage) watch(ctx context.Context, w *app.World, id int64, opens time.Time, q *stageQueue, answered *atomic.Int64, tell func(rehearsal.Progress)) error {
+// watch looks at the course every second, and finds work that timers should have started, until all slots and the opening have ended.
+func (s *stage) watch(ctx context.Context, w *app.World, o *opening, q *stageQueue, opened <-chan error, tell func(rehearsal.Progress)) error {
 	again := time.NewTicker(time.Second)
 	defer again.Stop()
+	over := false
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case err := <-opened:
+			if err != nil {
+				return err
+			}
+			over, opened = true, nil
 		case <-again.C:
 		}
 		if err := q.timers.Sweep(ctx); err != nil && ctx.Err() == nil {
-			s.Log.Warn("a sweep of a rehearsal failed", "rehearsal", id, "error", err)
+			s.Log.Warn("a sweep of a rehearsal failed", "rehearsal", o.id, "error", err)
 		}
-		p, ended, err := w.Stores.Rehearsals.Course(ctx, id)
+		p, ended, err := w.Stores.Rehearsals.Course(ctx, o.id)
 		if err != nil {
 			return err
 		}
-		p.Claims, p.Step = answered.Load(), rehearsal.Reminding
-		opened := time.Since(opens)
-		switch {
-		case opened > 0:
-			p.Step = rehearsal.Rushing
-		case p.Fired == 0:
-			p.Step = rehearsal.Waiting
-		}
+		o.progress(&p, over)
 		tell(p)
 		switch {
-		case ended && opened > 0:
+		case ended && over:
 			return nil
-		case opened > endsWithin:
+		case time.Since(o.opens) > endsWithin:
 			return fmt.Errorf("the rehearsal has not ended %s after its opening", endsWithin)
 		}
 	}
-}
-
-// rush lets made-up customers claim from the opening on, in this process, by the path of claims that is not behind the gate.
-func (s *stage) rush(ctx context.Context, w *app.World, r rehearsal.Rehearsal, opens time.Time, answered *atomic.Int64, report *rehearsal.Report) rehearsal.Result {
-	curve, err := s.Stores.Rehearsals.Curve(ctx, r.Shop, int(rehearsal.RushTakes/time.Second))
-	if err != nil {
-		curve = nil
-	}
-	t, err := w.Stores.Templates.Template(ctx, r.ID)
-	if err != nil {
-		return rehearsal.Result{Failed: 1}
-	}
-	report.Stock = t.Stock
-	seconds := rehearsal.Arrivals(max(report.Users, 2*t.Stock), curve, int64(forecast.ClaimsPerSecond(runtime.NumCPU())/2))
-	for _, n := range seconds {
-		report.Rate = max(report.Rate, n)
-	}
-	claims := couponsdb.NewClaims(w.DB, postgres.Grouping{})
-	defer claims.Close()
-	wait := time.NewTimer(time.Until(opens))
-	defer wait.Stop()
-	select {
-	case <-wait.C:
-	case <-ctx.Done():
-		return rehearsal.Result{}
-	}
-	return rehearsal.Rush{Seconds: seconds, Answered: answered, Now: app.Clock, Claim: func(ctx context.Context, by user.ID) error {
-		_, err := claims.Claim(ctx, claim.Request{ID: claim.NewID(rand.Uint64(), r.ID), TemplateID: r.ID, UserID: by, Origin: claim.ByTap, Key: claim.TapKey(by, "rush")})
-		return err
-	}}.Run(ctx)
 }
 
 // count completes the report from the rows of the world.

@@ -10,6 +10,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/domain/task"
+	"dropbell/worker/work"
 )
 
 // stageQueue runs the tasks of a rehearsal in this process, as many of a channel at once as a worker does. It keeps
@@ -20,6 +21,7 @@ type stageQueue struct {
 	// run does a task. A task that fails is found again by the sweep, as after the death of a worker.
 	run    func(task.Task)
 	places map[string]chan struct{} // of each channel
+	hooks  *work.Hooks              // nil = no server of the shop is told
 
 	mu      sync.Mutex
 	waiting map[string]*time.Timer // by the ids of tasks
@@ -104,6 +106,8 @@ func (q *stageQueue) do(ctx context.Context, t task.Task) error {
 			ids[i] = id
 		}
 		return q.timers.Watch(ctx, ids...)
+	case task.HookPayload:
+		return q.hooks.Send(ctx, payload)
 	case task.BatchPayload:
 		c, err := delivery.ParseChannel(payload.Channel)
 		if err != nil {

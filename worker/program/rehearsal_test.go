@@ -8,7 +8,11 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,10 +20,14 @@ import (
 	"dropbell/adapters/config"
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres/pgtest"
+	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/push/pushtest"
+	"dropbell/adapters/webhook"
 	"dropbell/app"
 	"dropbell/domain/delivery"
+	"dropbell/domain/event/hook"
 	"dropbell/domain/rehearsal"
+	"dropbell/domain/seal"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
@@ -69,7 +77,7 @@ func stageOf(t *testing.T, env map[string]string) *stage {
 	t.Helper()
 	cfg, err := config.Load(func(name string) string { return env[name] })
 	musttest.OK(t, err)
-	a, err := app.Open(t.Context(), cfg, slog.New(slog.DiscardHandler), app.Options{Name: "worker"})
+	a, err := app.Open(t.Context(), cfg, slog.New(slog.NewTextHandler(t.Output(), nil)), app.Options{Name: "worker"})
 	musttest.OK(t, err)
 	t.Cleanup(func() { _ = a.Close() })
 	s := newStage(a)
@@ -89,6 +97,13 @@ func reachable(w *pgtest.Fixture, drop template.Template, n int) {
 	w.RelayCounts()
 }
 
+// opensFully gives the drop everything that an opening can have but a draw: the claim gate, three doors of which none is for all, and a waitlist.
+func opensFully(w *pgtest.Fixture, drop template.Template) {
+	w.Exec(`update templates set claim_mode = 'gate', waitlist = 'issue', doors = 3 where id = $1`, drop.ID)
+	w.Exec(`insert into doors (template_id, place, name, who, segment_id, lead_minutes, share, user_limit, texts, booked_share)
+		select $1, n, 'Door ' || n, (array['list', 'codes', 'segment'])[n], (array[1, null, 1])[n], (array[90, 15, 0])[n], (array[10, 0, 0])[n], 0, '{}', 300 from generate_series(1, 3) n`, drop.ID)
+}
+
 // everything counts the rows of every table of the real drops that a rehearsal must leave alone.
 func everything(w *pgtest.Fixture) map[string]int64 {
 	rows := map[string]int64{}
@@ -100,7 +115,8 @@ func everything(w *pgtest.Fixture) map[string]int64 {
 }
 
 func (s *stage) runner(token string) *rehearsal.Runner {
-	return &rehearsal.Runner{Store: s.Stores.Rehearsals, Stage: s, Token: token, Lease: 15 * time.Second, Every: 200 * time.Millisecond}
+	return &rehearsal.Runner{Store: s.Stores.Rehearsals, Stage: s, Token: token, Lease: 15 * time.Second, Every: 200 * time.Millisecond,
+		Failed: func(id int64, err error) { s.Log.Error("a rehearsal failed", "rehearsal", id, "error", err) }}
 }
 
 // ask asks for a rehearsal of the drop.
@@ -118,6 +134,7 @@ func TestARehearsalReachesNobody(t *testing.T) {
 	env := armed(t, address)
 	w := pgtest.On(t, env["DATABASE_URL"])
 	drop := w.Published(3 * time.Hour)
+	opensFully(w, drop)
 	const n = 40
 	reachable(w, drop, n)
 	s := stageOf(t, env)
@@ -142,8 +159,25 @@ func TestARehearsalReachesNobody(t *testing.T) {
 			t.Errorf("%s: %d", what, n)
 		}
 	}
-	if r.Claims < n || r.Failed != 0 || r.Issued != min(r.Stock, r.Claims) || r.Rate == 0 || r.ClaimP99 == 0 && r.Claims == 0 {
+	if r.Claims < n || r.Failed != 0 || r.Issued != r.Stock || r.Rate == 0 || r.Expected < r.Rate || r.Twice == 0 || r.SoldOut == 0 || r.ClaimP99 == 0 && r.Claims == 0 {
 		t.Errorf("claims: %+v", r)
+	}
+	var kinds []rehearsal.PartKind
+	var through int64
+	for _, p := range r.Parts {
+		kinds = append(kinds, p.Kind)
+		if p.Kind == rehearsal.OfDoor {
+			through += p.Got
+		}
+		if p.Came == 0 || (p.Got == 0) != (p.Kind == rehearsal.OfStrangers) {
+			t.Errorf("%+v", p)
+		}
+	}
+	if !slices.Equal(kinds, []rehearsal.PartKind{rehearsal.OfDoor, rehearsal.OfDoor, rehearsal.OfDoor, rehearsal.OfStrangers, rehearsal.OfGate, rehearsal.OfWaitlist}) || through != r.Issued {
+		t.Errorf("%v; %d coupons through doors", kinds, through)
+	}
+	if keys := gateKeys(t, s, asked.ID); keys != 0 {
+		t.Errorf("%d keys of the gate are left", keys)
 	}
 	if got := connections.Load(); got != 0 {
 		t.Errorf("the rehearsal made %d connections to providers", got)
@@ -185,13 +219,18 @@ func rushing(w *pgtest.Fixture, env map[string]string, id int64) {
 		err := commands.Do(w.T.Context(), append([]string{"rush"}, args...), func(name string) string { return env[name] }, &out)
 		return out.String(), err
 	}
-	if said, err := rush("-rate", "20", "-for", "1s", fmt.Sprint(id)); err != nil || !strings.Contains(said, "20 customers came, 20 a second: 0 got a coupon, 20 were refused, 0 got no answer") {
+	if said, err := rush("-customers", "40", fmt.Sprint(id)); err != nil || !strings.Contains(said, "40 customers came, ") || !strings.Contains(said, ": 0 got a coupon, 40 were refused, 0 got no answer; 5 tapped twice, and 0 of them got two") || !strings.Contains(said, "second 1: ") {
 		w.T.Errorf("%s %v", said, err)
 	}
-	for _, args := range [][]string{{}, {"-rate", "0", "1"}, {"-rate", "100000000", fmt.Sprint(id)}, {fmt.Sprint(id + 1)}} {
+	for _, args := range [][]string{{}, {"-customers", "0", "1"}, {"-customers", "100000000", fmt.Sprint(id)}, {fmt.Sprint(id + 1)}, {"-to", "here", fmt.Sprint(id)}, {"-to", "http://127.0.0.1:1", fmt.Sprint(id)}} {
 		if said, err := rush(args...); err == nil {
 			w.T.Errorf("%v: %s", args, said)
 		}
+	}
+	shop, asked := overHTTP(w.T, id)
+	env["RUSH_KEY"] = staff.TestPrefix + "abcdefghijklmnopqrstuvwxyz234567"
+	if said, err := rush("-customers", "40", "-to", shop, fmt.Sprint(id)); err != nil || !strings.Contains(said, ": 3 got a coupon, 37 were refused, 0 got no answer; 5 tapped twice") || asked.Load() != 45 {
+		w.T.Errorf("over HTTP: %s %v, %d requests", said, err, asked.Load())
 	}
 	near := w.Published(30 * time.Minute)
 	if _, err := rush(fmt.Sprint(id)); !errors.Is(err, rehearsal.ErrNear) {
@@ -200,66 +239,100 @@ func rushing(w *pgtest.Fixture, env map[string]string, id int64) {
 	w.Exec(`update templates set state = 'cancelled' where id = $1`, near.ID)
 }
 
-// A rehearsal that is killed in its middle leaves nothing that counts: its end is stored by another worker, which removes its world,
-// and another rehearsal can begin.
-func TestAKilledRehearsalLeavesNothing(t *testing.T) {
-	address, connections := tapped(t)
-	env := armed(t, address)
+// overHTTP is a server whose first three claims get a coupon.
+func overHTTP(t *testing.T, id int64) (url string, asked *atomic.Int64) {
+	asked = &atomic.Int64{}
+	var mu sync.Mutex
+	keys, customers := map[string]bool{}, map[string]bool{}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		body, _ := io.ReadAll(q.Body)
+		key, by := q.Header.Get("Idempotency-Key"), q.Header.Get("X-User-ID")
+		if q.URL.Path != "/api/v1/claims" || !strings.HasPrefix(q.Header.Get("Authorization"), "Bearer "+staff.TestPrefix) || string(body) != fmt.Sprintf(`{"template_id":"%d"}`, id) || keys[key] || len(by) != 19 {
+			t.Errorf("%s %v %s", q.URL, q.Header, body)
+		}
+		asked.Add(1)
+		keys[key] = true
+		if !customers[by] && len(customers) < 3 {
+			customers[by] = true
+			w.WriteHeader(http.StatusCreated)
+			return
+		}
+		w.WriteHeader(http.StatusConflict)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL, asked
+}
+
+// gateKeys counts the keys of the claim gate of a rehearsal.
+func gateKeys(t *testing.T, s *stage, id int64) int {
+	t.Helper()
+	keys, err := s.Redis.Keys(t.Context(), fmt.Sprintf("gate:{%d:*", id)).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(keys)
+}
+
+// shopServer is a server of the shop with an endpoint, which asks to be told of rehearsals or does not.
+func shopServer(w *pgtest.Fixture, env map[string]string, rehearsals bool) *receiver {
+	w.Helper()
+	box, err := seal.New(hook.SealPurpose, env["EVENTS_KEY"])
+	w.Must(err)
+	shop := &receiver{t: w.T}
+	shop.status.Store(200)
+	target := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, q *http.Request) {
+		if q.Header.Get(webhook.RehearsalHeader) == "" {
+			w.Errorf("a request without the header: %v", q.Header)
+		}
+		shop.ServeHTTP(out, q)
+	}))
+	w.Cleanup(target.Close)
+	service := &hook.Service{Store: workdb.NewHooks(w.DB), Box: box, Insecure: true, Now: app.Clock, Wake: func(context.Context, int64) {}}
+	_, secret, err := service.Create(w.Context(), staff.Actor{Label: "staff:1", Role: staff.Operator}, 10, hook.Input{URL: target.URL, Enabled: true, Rehearsals: rehearsals}, "")
+	w.Must(err)
+	shop.secret.Store(&secret)
+	return shop
+}
+
+// A rehearsal of a draw takes entries, seals them and draws with a secret that is committed to; winners accept their coupons, and entries that did
+// not win are on the waitlist, where offers reach them. The server of the shop that asked for it is told in marked events.
+func TestARehearsalOfADraw(t *testing.T) {
+	env := armed(t, "127.0.0.1:1")
+	env["EVENTS_KEY"], env["EVENTS_INSECURE"] = "a key with at least thirty-two bytes", "on"
 	w := pgtest.On(t, env["DATABASE_URL"])
 	drop := w.Published(3 * time.Hour)
-	reachable(w, drop, 10)
+	told, untold := shopServer(w, env, true), shopServer(w, env, false)
+	w.Exec(`update templates set opening_mode = 'shuffled', entry_minutes = 10, draw_source = 'drand', per_user_limit = 1, stock = 20, waitlist = 'offer', accept_minutes = 30 where id = $1`, drop.ID)
+	reachable(w, drop, 5)
 	s := stageOf(t, env)
-	asked := ask(w, s, drop)
-	before := everything(w)
-	ctx, kill := context.WithCancel(t.Context())
-	died := make(chan struct{})
-	dying := s.runner("dying")
-	dying.Store = deaf{s.Stores.Rehearsals, ctx.Err}
-	go func() { defer close(died); _ = dying.Step(ctx) }()
-	deadline := time.Now().Add(localstack.Patience(t))
-	for w.Number(`select coalesce(max((progress ->> 'fired')::int), 0) from rehearsals`) == 0 {
-		if time.Now().After(deadline) {
-			t.Fatal("no reminder of the rehearsal was fired")
-		}
-		<-time.After(20 * time.Millisecond)
-	}
-	if _, err := s.Stores.Rehearsals.Ask(t.Context(), rehearsal.Rehearsal{TemplateID: drop.ID}, staff.Entry{Actor: staff.System(), Action: "template.rehearse"}); err == nil {
-		t.Error("two rehearsals run at a time")
-	}
-	kill()
-	<-died
-	if got := w.Number(`select count(*) from rehearsals where state = 'running'`); got != 1 {
-		t.Fatal("the killed worker stored an end")
-	}
-	w.Exec(`update rehearsals set lease_until = now() - interval '1 second'`)
-	other := s.runner("other")
-	w.Must(other.Step(t.Context())) // ends it
-	w.Must(other.Step(t.Context())) // removes its world
+	ask(w, s, drop)
+	w.Must(s.runner("here").Step(t.Context()))
 	list, err := s.Stores.Rehearsals.Of(t.Context(), drop.ID, 5)
 	w.Must(err)
-	if len(list) != 1 || list[0].State != rehearsal.Failed || list[0].Detail == "" || !list[0].Removed || list[0].ID != asked.ID {
-		t.Errorf("%+v", list)
+	if len(list) != 1 || list[0].Report == nil {
+		t.Fatalf("%+v", list)
 	}
-	for table, rows := range everything(w) {
-		if rows != before[table] {
-			t.Errorf("%s: %d rows, %d before", table, rows, before[table])
+	r := *list[0].Report
+	t.Logf("%+v", r)
+	for _, want := range []hook.Type{hook.DropPublished, hook.DropOpened, hook.CouponIssued, hook.DrawSealed, hook.DrawDrawn} {
+		list := told.of(want)
+		if len(list) == 0 {
+			t.Errorf("the shop was not told of %s", want)
+		}
+		for _, one := range list {
+			if !one.Rehearsal || !strings.HasPrefix(one.id, "rehearsal_") {
+				t.Errorf("%+v is not marked", one)
+			}
 		}
 	}
-	if n := w.Number(`select count(*) from information_schema.schemata where schema_name like 'rehearsal_%'`); n != 0 || connections.Load() != 0 {
-		t.Errorf("%d worlds and %d connections", n, connections.Load())
+	if n := w.Number(`select count(*) from hook_events`); n != 0 || len(untold.got) != 0 {
+		t.Errorf("%d real events, %d events for an endpoint that did not ask", n, len(untold.got))
 	}
-	ask(w, s, drop)
-}
-
-// deaf is the store of a process that dies with its context: nothing is stored after it.
-type deaf struct {
-	rehearsal.RunStore
-	died func() error
-}
-
-func (d deaf) End(ctx context.Context, id int64, token string, r *rehearsal.Report, detail string) error {
-	if err := d.died(); err != nil {
-		return err
+	drawn, _ := r.Part(rehearsal.OfDraw)
+	waited, _ := r.Part(rehearsal.OfWaitlist)
+	if !r.Sound() || r.Issued != 20 || drawn.Got != 20 || drawn.Came <= 20 || waited.Came == 0 || waited.Got != waited.Back || waited.Got == 0 {
+		t.Errorf("%+v", r)
 	}
-	return d.RunStore.End(ctx, id, token, r, detail)
 }

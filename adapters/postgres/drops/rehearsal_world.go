@@ -2,6 +2,7 @@ package drops
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -9,9 +10,12 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/claim"
 	"dropbell/domain/delivery"
 	"dropbell/domain/rehearsal"
 	"dropbell/domain/template"
+	"dropbell/domain/user"
+	"dropbell/killpoint"
 	"dropbell/migrations"
 )
 
@@ -36,13 +40,13 @@ func WorldURL(url string, id int64) string {
 
 // MakeWorld makes the schema of the rehearsal with empty tables. url must lead to sessions of the server.
 func (s Rehearsals) MakeWorld(ctx context.Context, url string, id int64) error {
-	if _, err := s.Pool.Exec(ctx, `create schema `+pgx.Identifier{WorldSchema(id)}.Sanitize()); err != nil {
-		return pg.Translate(err)
+	if err := s.at(ctx, "rehearsal.schema", `create schema `+pgx.Identifier{WorldSchema(id)}.Sanitize()); err != nil {
+		return err
 	}
 	if err := keepsTo(ctx, WorldURL(url, id), WorldSchema(id)); err != nil {
 		return err
 	}
-	return migrations.Up(ctx, WorldURL(url, id))
+	return killpoint.Around("rehearsal.tables", func() error { return migrations.Up(ctx, WorldURL(url, id)) })
 }
 
 // keepsTo returns an error unless sessions at url are in the schema. Behind a pooler that ignores search_path the migrations
@@ -74,12 +78,19 @@ func (s Rehearsals) DropWorld(ctx context.Context, id int64) error {
 		if tables == nil {
 			break
 		}
-		if _, err := s.Pool.Exec(ctx, `drop table if exists `+*tables+` cascade`); err != nil {
-			return pg.Translate(err)
+		if err := s.at(ctx, "rehearsal.drop_tables", `drop table if exists `+*tables+` cascade`); err != nil {
+			return err
 		}
 	}
-	_, err := s.Pool.Exec(ctx, `drop schema if exists `+pgx.Identifier{WorldSchema(id)}.Sanitize()+` cascade`)
-	return pg.Translate(err)
+	return s.at(ctx, "rehearsal.drop_schema", `drop schema if exists `+pgx.Identifier{WorldSchema(id)}.Sanitize()+` cascade`)
+}
+
+// at executes a statement at a point.
+func (s Rehearsals) at(ctx context.Context, point, sql string, args ...any) error {
+	return killpoint.Around(point, func() error {
+		_, err := s.Pool.Exec(ctx, sql, args...)
+		return pg.Translate(err)
+	})
 }
 
 // droppedAtOnce bounds the locks that one statement of DropWorld takes.
@@ -104,9 +115,14 @@ var copiesOf = []copied{
 	{"templates", `t.id = @drop`, map[string]string{
 		"id": `@id`, "state": `'draft'`, "opens_at": `date_trunc('second', clock_timestamp()) + interval '1 hour'`, "closes_at": `date_trunc('second', clock_timestamp()) + interval '2 hours'`, "valid_until": `null`, "valid_hours": `greatest(t.valid_hours, 24)`,
 		"stock": `greatest(1, t.stock * @share / 1000)`, "issued": `0`, "returned": `0`, "held": `0`, "version": `1`, "request_key": `null`, "published_at": `null`, "ended_at": `null`,
-		"claim_mode": `'durable'`, "protection": `'off'`, "doors": `0`, "door_base": `0`, "opening_mode": `'first_come'`, "entry_minutes": `0`, "draw_source": `''`, "draw_public": `''`,
-		"accept_hours": `0`, "waitlist": `'off'`, "accept_minutes": `0`, "use_within_hours": `0`, "obtain": `'claim'`, "remind_once": `false`}},
+		"protection": `'off'`, "doors": `0`, "door_base": `0`, "entry_minutes": `case t.opening_mode when 'shuffled' then 1 else 0 end`,
+		"draw_source": `case t.opening_mode when 'first_come' then '' else 'commit' end`, "draw_public": `''`,
+		"use_within_hours": `0`, "obtain": `'claim'`, "remind_once": `false`}},
+	// The copy gets its doors when it is published: all of its reminders are for its opening. Doors that open earlier open a minute earlier.
+	{"doors", `t.template_id = @drop`, map[string]string{"template_id": `@id`, "lead_minutes": `least(1, t.lead_minutes)`,
+		"share": `case when t.share = 0 then 0 else greatest(1, t.share * @share / 1000) end`, "cut_to": `0`, "members": `0`, "cut_at": `null`, "frozen_at": `null`}},
 	{"message_versions", `t.shop_number = @shop and t.template_id in (0, @drop)`, map[string]string{"template_id": `case t.template_id when 0 then 0 else @id::bigint end`}},
+	{"hook_endpoints", `t.shop_number = @shop and t.enabled and t.rehearsals`, map[string]string{"failures": `0`, "failing_since": `null`, "held_until": `null`, "request_key": `null`}},
 	{"reservations", `t.template_id = @drop and (hashtextextended(t.user_id::text, @id::bigint) & 1048575) * 1000 < @share::bigint * 1048576`,
 		map[string]string{"template_id": `@id`}},
 	{"users", `t.id in (select user_id from reservations where template_id = @id)`, map[string]string{
@@ -166,10 +182,10 @@ func (c copied) copy(ctx context.Context, tx pgx.Tx, from string, args pgx.Named
 	return err
 }
 
-// OpenIn sets the opening of the copy, a draft, to a while from now, and its end to an hour later. It returns the opening and how long it is
+// OpenIn sets the opening of the copy, a draft, to a while from now, and its end to two hours later, after winners of a draw could accept. It returns the opening and how long it is
 // until then, by the database's clock.
 func (s Rehearsals) OpenIn(ctx context.Context, id int64, in time.Duration) (at time.Time, wait time.Duration, err error) {
-	err = s.Pool.QueryRow(ctx, `update templates set opens_at = date_trunc('second', clock_timestamp() + $2::interval), closes_at = date_trunc('second', clock_timestamp() + $2::interval) + interval '1 hour'
+	err = s.Pool.QueryRow(ctx, `update templates set opens_at = date_trunc('second', clock_timestamp() + $2::interval), closes_at = date_trunc('second', clock_timestamp() + $2::interval) + (2 + accept_hours) * interval '1 hour'
 		where id = $1 returning opens_at, opens_at - clock_timestamp()`, id, in).Scan(&at, &wait)
 	return at, wait, pg.Translate(err)
 }
@@ -177,17 +193,82 @@ func (s Rehearsals) OpenIn(ctx context.Context, id int64, in time.Duration) (at 
 // Compress moves the slots of the copy to distances of step before its opening. All of them wait then. Their messages stay of use for as long
 // as those of the drop: five minutes for the last slot, which is later than the opening of the copy.
 func (s Rehearsals) Compress(ctx context.Context, id int64, step time.Duration) error {
-	_, err := s.Pool.Exec(ctx, `update slots set due_at = opens_at - slot * $2::interval, opens_at = opens_at - slot * $2::interval + slot * $3::interval, planned_at = null, state = 'waiting' where template_id = $1`, id, step, template.SlotStep)
+	return s.Tx(ctx, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `update slots set due_at = opens_at - slot * $2::interval, opens_at = opens_at - slot * $2::interval + slot * $3::interval, planned_at = null, state = 'waiting' where template_id = $1`, id, step, template.SlotStep)
+		if err == nil {
+			_, err = tx.Exec(ctx, `update templates set doors = (select count(*) from doors where template_id = $1), version = version + 1 where id = $1`, id)
+		}
+		return err
+	})
+}
+
+// Published calls do with each event of the topics that the copy has published, which no relay takes away. do decides what it does with
+// an event that it knows.
+func (s Rehearsals) Published(ctx context.Context, topics []string, do func(id, topic string, payload []byte) error) error {
+	rows, err := s.Pool.Query(ctx, `select event_id::text, topic, payload from outbox where topic = any($1) order by id`, topics)
+	if err != nil {
+		return pg.Translate(err)
+	}
+	type published struct {
+		ID, Topic string
+		Payload   []byte
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[published])
+	for _, e := range list {
+		err = errors.Join(err, do(e.ID, e.Topic, e.Payload))
+	}
 	return pg.Translate(err)
+}
+
+// EndGate ends the claim gate of the copy, whose shards decide nothing any more: later claims are decided in the database.
+func (s Rehearsals) EndGate(ctx context.Context, id int64) error {
+	return s.Tx(ctx, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `update templates set claim_mode = 'durable', version = version + 1 where id = $1`, id)
+		if err == nil {
+			_, err = tx.Exec(ctx, `update gates set state = 'retired' where template_id = $1`, id)
+		}
+		return err
+	})
+}
+
+// Winners returns winners of the copy's draw who have not got the coupon that is offered to them.
+func (s Rehearsals) Winners(ctx context.Context, id int64) ([]user.ID, error) {
+	return s.users(ctx, `select user_id from draw_entries where template_id = $1 and state = 'won' and coupon_id is null and reason is null`, id)
+}
+
+// Waiting returns users of the copy's waitlist who wait, the next first, at most limit.
+func (s Rehearsals) Waiting(ctx context.Context, id int64, limit int) ([]user.ID, error) {
+	return s.users(ctx, `select user_id from waiters where template_id = $1 and state in ('waiting', 'offered') order by rank, joined_at, user_id limit $2`, id, limit)
+}
+
+func (s Rehearsals) users(ctx context.Context, sql string, args ...any) ([]user.ID, error) {
+	rows, err := s.Pool.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, pg.Translate(err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowTo[user.ID])
+	return list, pg.Translate(err)
+}
+
+// Given counts the coupons of the copy that users got in a way; "" = in any way.
+func (s Rehearsals) Given(ctx context.Context, id int64, by claim.Origin) (n int64, err error) {
+	err = s.Pool.QueryRow(ctx, `select count(*) from coupons where template_id = $1 and ($2 = '' or origin = $2)`, id, by).Scan(&n)
+	return n, pg.Translate(err)
+}
+
+// Entered counts the entries of the copy's draw.
+func (s Rehearsals) Entered(ctx context.Context, id int64) (n int64, err error) {
+	err = s.Pool.QueryRow(ctx, `select count(*) from draw_entries where template_id = $1`, id).Scan(&n)
+	return n, pg.Translate(err)
 }
 
 // Course returns how far the reminders of the copy have come, and whether all of its slots have ended.
 func (s Rehearsals) Course(ctx context.Context, id int64) (p rehearsal.Progress, ended bool, err error) {
 	err = s.Pool.QueryRow(ctx, `
-		-- slots that were fired, reminders in batches, those with an outcome, whether no slot is open
-		select count(*) filter (where fired_at is not null), coalesce(sum(b.due), 0)::bigint, coalesce(sum(b.done), 0)::bigint, count(*) filter (where state in ('waiting', 'firing', 'sending')) = 0
+		-- slots that were fired, slots, reminders in batches, those with an outcome, whether no slot is open
+		select count(*) filter (where fired_at is not null), count(*), coalesce(sum(b.due), 0)::bigint, coalesce(sum(b.done), 0)::bigint, count(*) filter (where state in ('waiting', 'firing', 'sending')) = 0
 		from slots s left join lateral (select sum(due_count) as due, sum(sent_count + skipped_count + expired_count + dead_count) as done from batches where kind = 'reminder' and owner_id = s.id) b on true
-		where s.template_id = $1`, id).Scan(&p.Fired, &p.Due, &p.Sent, &ended)
+		where s.template_id = $1`, id).Scan(&p.Fired, &p.Slots, &p.Due, &p.Sent, &ended)
 	return p, ended, pg.Translate(err)
 }
 

@@ -13,6 +13,7 @@ import (
 	"dropbell/domain/rehearsal"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
+	"dropbell/killpoint"
 )
 
 // Rehearsals stores rehearsals; see [rehearsal.Store] and [rehearsal.RunStore].
@@ -67,9 +68,9 @@ func (s Rehearsals) Of(ctx context.Context, templateID int64, limit int) ([]rehe
 }
 
 // Open returns the last rehearsal of one of the shops (none = of any shop) whose world is there and has opened its
-// doors to test keys; false if there is none.
+// doors to test keys; false if there is none. The world of a rehearsal that came with its shop from another database is not there.
 func (s Rehearsals) Open(ctx context.Context, shops []int64) (rehearsal.Rehearsal, bool, error) {
-	list, err := s.list(ctx, `removed_at is null and opens_at is not null and state in ('running', 'done') and (cardinality($1::bigint[]) = 0 or shop_number = any($1)) order by id desc limit 1`, append([]int64{}, shops...))
+	list, err := s.list(ctx, `removed_at is null and opens_at is not null and state in ('running', 'done') and to_regnamespace('rehearsal_' || id) is not null and (cardinality($1::bigint[]) = 0 or shop_number = any($1)) order by id desc limit 1`, append([]int64{}, shops...))
 	if err != nil || len(list) == 0 {
 		return rehearsal.Rehearsal{}, false, err
 	}
@@ -92,8 +93,18 @@ func (s Rehearsals) Near(ctx context.Context, since, until time.Duration) (near 
 
 // Evening returns what the evening of a drop showed; see [rehearsal.Store].
 func (s Rehearsals) Evening(ctx context.Context, templateID int64) (e rehearsal.Evening, err error) {
-	e.Wave, err = s.wave(ctx, templateID, ` and s.opens_at <= t.opens_at and t.opens_at <= statement_timestamp()`)
+	if e.Wave, err = s.wave(ctx, templateID, ` and s.opens_at <= t.opens_at and t.opens_at <= statement_timestamp()`); err == nil {
+		e.SoldOut, err = s.SoldOut(ctx, templateID)
+	}
 	return e, err
+}
+
+// SoldOut returns how long after the opening of a drop as many coupons were given as its stock has, in milliseconds; 0 = they were not.
+func (s Rehearsals) SoldOut(ctx context.Context, templateID int64) (ms int64, err error) {
+	err = s.Pool.QueryRow(ctx, `select coalesce(max(extract(epoch from given.at + interval '1 second' - t.opens_at) * 1000), 0)::bigint
+		from templates t cross join lateral (select min(second) as at from (select second, sum(issued) over (order by second) as issued from claim_seconds where template_id = t.id) c where issued >= t.stock) given
+		where t.id = $1 and given.at >= t.opens_at`, templateID).Scan(&ms)
+	return ms, pg.Translate(err)
 }
 
 // wave returns how long the longest wave of a drop took, in milliseconds; 0 unless the slot s and the drop t meet the condition.
@@ -106,36 +117,45 @@ func (s Rehearsals) wave(ctx context.Context, templateID int64, condition string
 
 // Take leases a rehearsal; see [rehearsal.RunStore].
 func (s Rehearsals) Take(ctx context.Context, token string, lease time.Duration) (r rehearsal.Rehearsal, ok bool, err error) {
-	if _, err := s.Pool.Exec(ctx, `update rehearsals set state = 'failed', ended_at = clock_timestamp(), detail = 'the worker was stopped'
-		where state = 'running' and lease_until < clock_timestamp()`); err != nil {
+	if _, err := s.Pool.Exec(ctx, `update rehearsals set state = 'failed', ended_at = clock_timestamp(), detail = $1
+		where state = 'running' and lease_until < clock_timestamp()`, rehearsal.Interrupted); err != nil {
 		return r, false, pg.Translate(err)
 	}
-	rows := pg.Rows(ctx, s.Pool, `update rehearsals set state = 'running', token = $1, lease_until = clock_timestamp() + $2
-		where id = (select id from rehearsals where state = 'asked' order by id limit 1 for update skip locked) returning `+rehearsalColumns, token, lease)
-	r, err = pgx.CollectExactlyOneRow(rows, scanRehearsal)
+	list, err := s.list(ctx, `state = 'asked' order by id limit 1`)
+	if err != nil || len(list) == 0 {
+		return r, false, err
+	}
+	err = killpoint.Around("rehearsal.take", func() error {
+		rows := pg.Rows(ctx, s.Pool, `update rehearsals set state = 'running', token = $1, lease_until = clock_timestamp() + $2
+			where id = $3 and state = 'asked' returning `+rehearsalColumns, token, lease, list[0].ID)
+		r, err = pgx.CollectExactlyOneRow(rows, scanRehearsal)
+		return err
+	})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return r, false, nil
 	}
 	return r, err == nil, pg.Translate(err)
 }
 
-// change updates a running rehearsal, or returns [rehearsal.ErrLost].
-func (s Rehearsals) change(ctx context.Context, id int64, token, set string, args ...any) error {
-	tag, err := s.Pool.Exec(ctx, `update rehearsals set `+set+` where id = $1 and token = $2 and state = 'running'`, append([]any{id, token}, args...)...)
-	if err == nil && tag.RowsAffected() == 0 {
-		return rehearsal.ErrLost
-	}
-	return pg.Translate(err)
+// change updates a running rehearsal at a point, or returns [rehearsal.ErrLost].
+func (s Rehearsals) change(ctx context.Context, point string, id int64, token, set string, args ...any) error {
+	return killpoint.Around(point, func() error {
+		tag, err := s.Pool.Exec(ctx, `update rehearsals set `+set+` where id = $1 and token = $2 and state = 'running'`, append([]any{id, token}, args...)...)
+		if err == nil && tag.RowsAffected() == 0 {
+			return rehearsal.ErrLost
+		}
+		return pg.Translate(err)
+	})
 }
 
 // Note stores the progress; see [rehearsal.RunStore].
 func (s Rehearsals) Note(ctx context.Context, id int64, token string, p rehearsal.Progress, lease time.Duration) error {
-	return s.change(ctx, id, token, `progress = $3, lease_until = clock_timestamp() + $4`, p, lease)
+	return s.change(ctx, "rehearsal.note", id, token, `progress = $3, lease_until = clock_timestamp() + $4`, p, lease)
 }
 
 // Began stores the share and the opening; see [rehearsal.RunStore].
 func (s Rehearsals) Began(ctx context.Context, id int64, token string, sharePermille int64, opensAt time.Time) error {
-	return s.change(ctx, id, token, `share_permille = $3, opens_at = $4`, sharePermille, opensAt)
+	return s.change(ctx, "rehearsal.began", id, token, `share_permille = $3, opens_at = $4`, sharePermille, opensAt)
 }
 
 // End ends a rehearsal; see [rehearsal.RunStore].
@@ -144,7 +164,7 @@ func (s Rehearsals) End(ctx context.Context, id int64, token string, report *reh
 	if report == nil {
 		state = rehearsal.Failed
 	}
-	err := s.change(ctx, id, token, `state = $3, ended_at = clock_timestamp(), report = $4, detail = $5`, state, report, detail)
+	err := s.change(ctx, "rehearsal.end", id, token, `state = $3, ended_at = clock_timestamp(), report = $4, detail = $5`, state, report, detail)
 	if errors.Is(err, rehearsal.ErrLost) {
 		return nil
 	}
@@ -168,8 +188,7 @@ func (s Rehearsals) Remains(ctx context.Context, kept time.Duration) (id int64, 
 
 // Removed records that a world is gone; see [rehearsal.RunStore].
 func (s Rehearsals) Removed(ctx context.Context, id int64) error {
-	_, err := s.Pool.Exec(ctx, `update rehearsals set removed_at = clock_timestamp() where id = $1 and removed_at is null`, id)
-	return pg.Translate(err)
+	return s.at(ctx, "rehearsal.removed", `update rehearsals set removed_at = clock_timestamp() where id = $1 and removed_at is null`, id)
 }
 
 // A Measure is how the provider of a channel was measured lately.
@@ -209,7 +228,7 @@ const guestSQL = `(hashtextextended(id::text, $1) & 1048575) * 100 < 1048576`
 
 // Guests returns the next guests of a dress rehearsal; see [rehearsal.Guests].
 func (s Rehearsals) Guests(ctx context.Context, templateID int64, after user.ID, limit int) ([]user.ID, error) {
-	return pg.Collect(ctx, s.Pool, pgx.RowTo[user.ID], `select id from users where id > $2 and `+guestSQL+` order by id limit $3`, templateID, after, limit)
+	return s.users(ctx, `select id from users where id > $2 and `+guestSQL+` order by id limit $3`, templateID, after, limit)
 }
 
 // Stranger returns a user who is no guest; see [rehearsal.Guests].

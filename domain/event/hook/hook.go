@@ -114,6 +114,8 @@ type Input struct {
 	Description string `json:"description,omitempty"`
 	Types       []Type `json:"types,omitempty"` // none = all
 	Enabled     bool   `json:"enabled"`
+	// Rehearsals says that the endpoint is also told of rehearsals of the shop's drops. These events are marked.
+	Rehearsals bool `json:"rehearsals,omitempty"`
 }
 
 // Fields are the fields of an [Input].

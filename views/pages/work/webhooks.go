@@ -31,8 +31,10 @@ type WebhookForm struct {
 	Values  map[string]string
 	Types   []hook.Type
 	Enabled bool
-	Errors  []fault.Field
-	Shops   []template.Shop
+	// Rehearsals is [hook.Input.Rehearsals].
+	Rehearsals bool
+	Errors     []fault.Field
+	Shops      []template.Shop
 	// RequestKey makes sending the form twice create one endpoint.
 	RequestKey string
 }

@@ -21,32 +21,51 @@ type Rehearsal struct {
 	Failed   string           `json:"failed,omitempty" doc:"Why it did not end." example:"the worker was stopped"`
 	Removed  bool             `json:"removed" doc:"Whether the copy is gone, a day after its end or at once if it failed."`
 	Evening  int64            `json:"evening_wave_ms" doc:"How long the longest wave of the evening itself took; 0 before it." example:"66000"`
+	SoldOut  int64            `json:"evening_sold_out_ms" doc:"How long after its opening the evening's last coupon was given; 0 before that." example:"1800"`
 	Template string           `json:"template_id" example:"1"`
 }
 
 // RehearsalReport is what a rehearsal showed.
 type RehearsalReport struct {
-	Users      int64  `json:"users" doc:"Users who were copied." example:"5000"`
-	Share      int64  `json:"share_permille" doc:"How many thousandths of those who reserved." example:"100"`
-	Reminders  int64  `json:"reminders" example:"60000"`
-	Sent       int64  `json:"sent" example:"59000"`
-	Skipped    int64  `json:"skipped" example:"900"`
-	Dead       int64  `json:"dead" doc:"Refused as often as providers refuse." example:"100"`
-	Expired    int64  `json:"expired" example:"0"`
-	LateP50    int64  `json:"late_p50_ms" example:"150"`
-	LateP99    int64  `json:"late_p99_ms" example:"900"`
-	Wave       int64  `json:"wave_ms" doc:"How long the longest wave of reminders takes with all users, from the share." example:"64000"`
-	Forecast   int64  `json:"forecast_wave_ms" doc:"What the forecast says about it." example:"61000"`
-	Claims     int64  `json:"claims" example:"5000"`
-	Issued     int64  `json:"issued" example:"100"`
-	Stock      int64  `json:"stock" example:"100"`
-	Unanswered int64  `json:"unanswered" example:"0"`
-	ClaimP50   int64  `json:"claim_p50_ms" example:"4"`
-	ClaimP99   int64  `json:"claim_p99_ms" example:"60"`
-	Rate       int64  `json:"claims_per_second" doc:"In the busiest second." example:"1200"`
-	Oversold   int64  `json:"oversold" doc:"Coupons beyond the stock; must be 0." example:"0"`
-	Difference int64  `json:"difference" doc:"Reminders and coupons unaccounted for; must be 0." example:"0"`
-	Bottleneck string `json:"bottleneck" enum:"none,providers,reminders,claims" doc:"What would give way first."`
+	Users      int64           `json:"users" doc:"Users who were copied." example:"5000"`
+	Share      int64           `json:"share_permille" doc:"How many thousandths of those who reserved." example:"100"`
+	Reminders  int64           `json:"reminders" example:"60000"`
+	Sent       int64           `json:"sent" example:"59000"`
+	Skipped    int64           `json:"skipped" example:"900"`
+	Dead       int64           `json:"dead" doc:"Refused as often as providers refuse." example:"100"`
+	Expired    int64           `json:"expired" example:"0"`
+	LateP50    int64           `json:"late_p50_ms" example:"150"`
+	LateP99    int64           `json:"late_p99_ms" example:"900"`
+	Wave       int64           `json:"wave_ms" doc:"How long the longest wave of reminders takes with all users, from the share." example:"64000"`
+	Forecast   int64           `json:"forecast_wave_ms" doc:"What the forecast says about it." example:"61000"`
+	Claims     int64           `json:"claims" example:"5000"`
+	Issued     int64           `json:"issued" example:"100"`
+	Stock      int64           `json:"stock" example:"100"`
+	Unanswered int64           `json:"unanswered" example:"0"`
+	ClaimP50   int64           `json:"claim_p50_ms" example:"4"`
+	ClaimP99   int64           `json:"claim_p99_ms" example:"60"`
+	Rate       int64           `json:"claims_per_second" doc:"In the busiest second." example:"1200"`
+	Oversold   int64           `json:"oversold" doc:"Coupons beyond the stock; must be 0." example:"0"`
+	Difference int64           `json:"difference" doc:"Reminders and coupons unaccounted for; must be 0." example:"0"`
+	Twice      int64           `json:"tapped_twice" example:"620"`
+	Expected   int64           `json:"forecast_claims_per_second" doc:"Customers in the busiest second with all users, as the forecast says." example:"12000"`
+	Rehearsed  int64           `json:"all_claims_per_second" doc:"The same as rehearsed, from the share." example:"12000"`
+	SoldOut    int64           `json:"sold_out_ms" doc:"How long after the opening the last coupon was given; 0 = some are left." example:"2000"`
+	Forecasted int64           `json:"forecast_sold_out_ms" doc:"What the forecast says about it; 0 = nothing." example:"1400"`
+	Parts      []RehearsalPart `json:"parts" nullable:"false" doc:"How the claim gate, doors, draw and waitlist of the drop went."`
+	Bottleneck string          `json:"bottleneck" enum:"none,providers,reminders,claims" doc:"What would give way first."`
+}
+
+// RehearsalPart is how a part of the rehearsed opening went.
+type RehearsalPart struct {
+	Kind    string `json:"kind" enum:"gate,door,strangers,draw,waitlist" doc:"strangers are customers who belong to no door of the drop."`
+	Name    string `json:"name,omitempty" doc:"Of the door." example:"Club members"`
+	Came    int64  `json:"came" doc:"Customers who came; behind the gate those who were promised a coupon." example:"400"`
+	Got     int64  `json:"got" doc:"Of them, those who got a coupon." example:"40"`
+	Refused int64  `json:"refused" example:"360"`
+	Back    int64  `json:"back" doc:"Coupons that came back for the waitlist." example:"5"`
+	Took    int64  `json:"took_ms" doc:"From the last customer to the last coupon." example:"1900"`
+	Off     int64  `json:"difference" doc:"Coupons given wrongly, or not given; must be 0." example:"0"`
 }
 
 // RehearsalList is the rehearsals of a drop.
@@ -74,13 +93,16 @@ func (h *handlers) rehearsals(ctx context.Context, id int64) (*struct{ Body Rehe
 
 func rehearsalJSON(r rehearsal.Rehearsal, e rehearsal.Evening) Rehearsal {
 	j := Rehearsal{ID: pipeline.Decimal(r.ID), Template: pipeline.Decimal(r.TemplateID), State: string(r.State), AskedAt: r.AskedAt.UTC(), OpensAt: pipeline.UTC(r.OpensAt), EndedAt: pipeline.UTC(r.EndedAt),
-		Failed: r.Detail, Removed: r.Removed, Evening: e.Wave}
+		Failed: r.Detail, Removed: r.Removed, Evening: e.Wave, SoldOut: e.SoldOut}
 	if r.State == rehearsal.Running {
 		j.Step = string(r.Progress.Step)
 	}
 	if p := r.Report; p != nil {
 		j.Report = &RehearsalReport{p.Users, p.SharePermille, p.Reminders, p.Sent, p.Skipped, p.Dead, p.Expired, p.LateP50, p.LateP99, p.Wave, p.Forecast, p.Claims, p.Issued, p.Stock, p.Failed,
-			p.ClaimP50, p.ClaimP99, p.Rate, p.Oversold, p.Off, string(p.Bottleneck)}
+			p.ClaimP50, p.ClaimP99, p.Rate, p.Oversold, p.Off, p.Twice, p.Expected, p.Rehearsed, p.SoldOut, p.ExpectedSoldOut,
+			pipeline.Each(p.Parts, func(p rehearsal.Part) RehearsalPart {
+				return RehearsalPart{string(p.Kind), p.Name, p.Came, p.Got, p.Refused, p.Back, p.Took, p.Off}
+			}), string(p.Bottleneck)}
 	}
 	return j
 }

@@ -18,6 +18,7 @@ type Webhook struct {
 	Description    string     `json:"description" example:"Order service"`
 	Types          []string   `json:"types" nullable:"false" doc:"The types of events it is sent; none = all." example:"[\"coupon.used\"]"`
 	Enabled        bool       `json:"enabled"`
+	Rehearsals     bool       `json:"rehearsals" doc:"Whether it is also told of rehearsals of the shop's drops, in marked events."`
 	DisabledReason string     `json:"disabled_reason,omitempty" enum:"staff,failing,gone" doc:"failing: no attempt succeeded for five days; gone: it answered 410."`
 	State          string     `json:"state" enum:"unused,working,failing,disabled"`
 	Failures       int        `json:"failures" doc:"Attempts that failed since the last success." example:"0"`
@@ -41,6 +42,7 @@ type WebhookWish struct {
 	Description string   `json:"description,omitempty" maxLength:"200"`
 	Types       []string `json:"types,omitempty" nullable:"false" maxItems:"50" doc:"The types of events it is sent; none = all, also those of later versions."`
 	Enabled     *bool    `json:"enabled,omitempty" doc:"true unless it says false."`
+	Rehearsals  bool     `json:"rehearsals,omitempty" doc:"Also tell it of rehearsals, in events with rehearsal: true."`
 }
 
 // WebhookPatch changes the fields it has.
@@ -48,6 +50,7 @@ type WebhookPatch struct {
 	URL         *string   `json:"url,omitempty" maxLength:"2000"`
 	Description *string   `json:"description,omitempty" maxLength:"200"`
 	Types       *[]string `json:"types,omitempty" maxItems:"50"`
+	Rehearsals  *bool     `json:"rehearsals,omitempty"`
 	Enabled     *bool     `json:"enabled,omitempty" doc:"true makes an endpoint that was disabled begin anew."`
 }
 

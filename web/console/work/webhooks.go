@@ -93,14 +93,14 @@ func (h *handlers) webhookForm(w http.ResponseWriter, r *http.Request, status in
 
 // typedWebhook reads the form.
 func typedWebhook(r *http.Request) (workpages.WebhookForm, hook.Input) {
-	f := workpages.WebhookForm{Values: map[string]string{}, Enabled: r.PostFormValue("enabled") != "", RequestKey: r.PostFormValue("request_key")}
+	f := workpages.WebhookForm{Values: map[string]string{}, Enabled: r.PostFormValue("enabled") != "", Rehearsals: r.PostFormValue("rehearsals") != "", RequestKey: r.PostFormValue("request_key")}
 	for _, name := range []string{"shop_number", "url", "description"} {
 		f.Values[name] = strings.TrimSpace(r.PostFormValue(name))
 	}
 	for _, t := range r.PostForm["types"] {
 		f.Types = append(f.Types, hook.Type(t))
 	}
-	return f, hook.Input{URL: f.Values["url"], Description: f.Values["description"], Types: f.Types, Enabled: f.Enabled}
+	return f, hook.Input{URL: f.Values["url"], Description: f.Values["description"], Types: f.Types, Enabled: f.Enabled, Rehearsals: f.Rehearsals}
 }
 
 func (h *handlers) createWebhook(w http.ResponseWriter, r *http.Request) error {
@@ -169,7 +169,7 @@ func (h *handlers) editWebhook(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return h.webhookForm(w, r, http.StatusOK, workpages.WebhookForm{ID: e.ID, Version: e.Version, Types: e.Types, Enabled: e.Enabled,
+	return h.webhookForm(w, r, http.StatusOK, workpages.WebhookForm{ID: e.ID, Version: e.Version, Types: e.Types, Enabled: e.Enabled, Rehearsals: e.Rehearsals,
 		Values: map[string]string{"url": e.URL, "description": e.Description}})
 }
 

@@ -44,7 +44,7 @@ var others = []table{
 	{"slots", ofDrop + ` and t.state <> 'waiting'`}, {"slot_results", ofSlot}, {"slot_forecasts", ofSlot},
 	{"bookings", ofDrop}, {"figure_recounts", ofDrop}, {"announcements", ofDrop}, {"drop_openings", ofDrop}, {"drop_opening_counts", ofDrop},
 	{"draws", ofDrop + ` and t.state in ('done', 'cancelled')`}, {"draw_counts", ofDrop}, {"draw_chunks", ofDrop}, {"waitlists", ofDrop + ` and t.settled`},
-	{"report_links", ofDrop}, {"drop_models", ofShop}, {"series", ofShop}, {"series_drops", ofSeries}, {"series_reservations", ofSeries}, {"deleted_drafts", ofShop + ` and not (` + ofSegment + `)`}, {"live_channels", ofDrop}, {"drop_archives", ofDrop}, {"exports", ofDrop + ` and t.due_at is null`},
+	{"report_links", ofDrop}, {"rehearsals", ofShop + ` and t.state in ('done', 'failed')`}, {"drop_models", ofShop}, {"series", ofShop}, {"series_drops", ofSeries}, {"series_reservations", ofSeries}, {"deleted_drafts", ofShop + ` and not (` + ofSegment + `)`}, {"live_channels", ofDrop}, {"drop_archives", ofDrop}, {"exports", ofDrop + ` and t.due_at is null`},
 	{"message_versions", ofShop}, {"message_looks", ofDrop}, {"pictures", ofShop}, {"sms_spent_drops", ofDrop}, {"sms_drop_costs", ofDrop},
 	{"campaigns", ofShop}, {"recipes", ofShop}, {"recipe_rounds", `exists (select from recipes r where r.id = t.recipe_id and r.shop_number = {shop})`}, {"campaign_publications", ofCampaign}, {"campaign_messages", ofCampaign}, {"campaign_limits", ofShop}, {"campaign_openings", ofCampaign},
 	{"campaign_results", ofCampaign}, {"campaign_requests", ofCampaign}, {"campaign_decisions", ofCampaign}, {"campaign_series", ofCampaign}, {"sms_campaign_costs", ofCampaign},
@@ -78,7 +78,7 @@ var acting = []table{
 }
 
 // unneeded are rows that the other database makes anew, or has no use for.
-var unneeded = []table{{"stock_counts", ofDrop}, {"flight_checks", ofDrop}, {"rehearsals", ofShop}, {"providers", ofShop + ` and t.deleted_at is not null`}, {"deleted_drafts", ofShop + ` and ` + ofSegment}}
+var unneeded = []table{{"stock_counts", ofDrop}, {"flight_checks", ofDrop}, {"rehearsals", ofShop + ` and t.state in ('asked', 'running')`}, {"providers", ofShop + ` and t.deleted_at is not null`}, {"deleted_drafts", ofShop + ` and ` + ofSegment}}
 
 // staying are the tables whose rows stay: those of the installation and its staff, its audit log,
 // those that only their own database reads, and records of calls of providers. users, inbox_reads,

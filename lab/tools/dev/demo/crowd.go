@@ -14,6 +14,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"dropbell/domain/pause"
 )
 
 // A wave is a part of the shoppers of a crowd, who come at random times after the opening.
@@ -148,7 +150,7 @@ func (c *Crowd) Come(ctx context.Context, d Drop, k Kind, booked []booking) *Cam
 		if time.Since(at) > 5*time.Second {
 			continue
 		}
-		if !wait(ctx, time.Until(at)) {
+		if !pause.For(ctx, time.Until(at)) {
 			break
 		}
 		all.Go(func() {
@@ -211,7 +213,7 @@ func (c *Crowd) claim(ctx context.Context, d Drop, user int64) (string, error) {
 		if err := c.Client.call(ctx, q, &got); err != nil || got.ID != "" {
 			return got.ID, err
 		}
-		if !wait(ctx, time.Second/2) {
+		if !pause.For(ctx, time.Second/2) {
 			break
 		}
 	}
@@ -227,7 +229,7 @@ func (c *Crowd) Follow(ctx context.Context, d Drop, k Kind, booked []booking) {
 		if time.Since(at) > 5*time.Second {
 			continue
 		}
-		if !wait(ctx, time.Until(at)) {
+		if !pause.For(ctx, time.Until(at)) {
 			return
 		}
 		c.follow(ctx, c.Link(d.ID, v.user, v.channel))
@@ -253,16 +255,4 @@ func (c *Crowd) follow(ctx context.Context, address string) {
 
 func (c *Crowd) faster() time.Duration { return time.Duration(max(c.Faster, 1)) }
 
-func (c *Crowd) pause(ctx context.Context, d time.Duration) bool { return wait(ctx, d/c.faster()) }
-
-// wait reports whether d has passed; false if ctx has ended before.
-func wait(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
+func (c *Crowd) pause(ctx context.Context, d time.Duration) bool { return pause.For(ctx, d/c.faster()) }

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"dropbell/domain/pause"
 )
 
 // menu are the drops that open one after another while the demo runs: the first by
@@ -71,7 +73,7 @@ func (l *Live) Run(ctx context.Context) {
 				l.Say("the demo's next drop: %v", err)
 			}
 		}
-		if !wait(ctx, lookEvery) {
+		if !pause.For(ctx, lookEvery) {
 			return
 		}
 	}

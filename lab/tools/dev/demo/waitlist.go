@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"dropbell/domain/pause"
 )
 
 const (
@@ -37,7 +39,7 @@ func (c *Client) SellOut(ctx context.Context, begun time.Time) error {
 		return fmt.Errorf("there is no drop %q", soldOutName)
 	}
 	d := list[at]
-	if !wait(ctx, time.Until(d.OpensAt)+time.Second/2) {
+	if !pause.For(ctx, time.Until(d.OpensAt)+time.Second/2) {
 		return context.Cause(ctx)
 	}
 	coupons := make([]string, soldOutStock)

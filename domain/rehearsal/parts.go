@@ -1,0 +1,78 @@
+package rehearsal
+
+import "slices"
+
+// PartKind is a part of an opening that is more than claims of coupons.
+type PartKind string
+
+// The parts.
+const (
+	// OfGate is the claim gate in Redis. Came customers were told that they get a coupon, and Got of their coupons were stored.
+	OfGate PartKind = "gate"
+	// OfDoor is a door: Came customers came through it, at its opening.
+	OfDoor PartKind = "door"
+	// OfStrangers are customers who come through no door. All of them must be refused.
+	OfStrangers PartKind = "strangers"
+	// OfDraw is a draw: Came customers entered, and Got of them won a coupon.
+	OfDraw PartKind = "draw"
+	// OfWaitlist is a waitlist: Came customers waited, and Got of them got one of the Back coupons that came back.
+	OfWaitlist PartKind = "waitlist"
+)
+
+// A Part is how one part of the opening went.
+type Part struct {
+	Kind PartKind `json:"kind"`
+	// Name is that of the door.
+	Name string `json:"name,omitempty"`
+	// Came customers came, of whom Got got a coupon and Refused were refused.
+	Came    int64 `json:"came"`
+	Got     int64 `json:"got"`
+	Refused int64 `json:"refused,omitempty"`
+	Back    int64 `json:"back,omitempty"`
+	// Took is how long it took from the last customer to the last coupon, in milliseconds.
+	Took int64 `json:"took,omitempty"`
+	// Off are the coupons that were given wrongly, or not given; it must be 0.
+	Off int64 `json:"off,omitempty"`
+}
+
+// add adds the part, and what is off in it, to the report.
+func (r *Report) add(p Part) {
+	r.Parts = append(r.Parts, p)
+	r.Off += p.Off
+}
+
+// AddGate adds the claim gate: accepted claims, of which stored have their coupons, took milliseconds after the last claim.
+func (r *Report) AddGate(accepted, stored, took int64) {
+	r.add(Part{Kind: OfGate, Came: accepted, Got: stored, Refused: max(0, accepted-stored), Took: took, Off: max(0, stored-accepted)})
+}
+
+// AddDoor adds what became of the customers of a door.
+func (r *Report) AddDoor(name string, came Result) {
+	r.add(Part{Kind: OfDoor, Name: name, Came: came.Came(), Got: came.Issued, Refused: came.Refused})
+}
+
+// AddStrangers adds what became of the customers without a door. A coupon for one of them is off.
+func (r *Report) AddStrangers(came Result) {
+	r.add(Part{Kind: OfStrangers, Came: came.Came(), Got: came.Issued, Refused: came.Refused, Off: came.Issued})
+}
+
+// AddDraw adds a draw with its entries and coupons, made took milliseconds after the entries closed. Each entry wins while there are coupons.
+func (r *Report) AddDraw(entered, won, took int64) {
+	off := min(entered, r.Stock) - won
+	r.add(Part{Kind: OfDraw, Came: entered, Got: won, Took: took, Off: max(off, -off)})
+}
+
+// AddWaitlist adds a waitlist to whose users back coupons came back. The last of them got theirs after took milliseconds.
+func (r *Report) AddWaitlist(waited, got, back, took int64) {
+	off := min(waited, back) - got
+	r.add(Part{Kind: OfWaitlist, Came: waited, Got: got, Back: back, Took: took, Off: max(off, -off)})
+}
+
+// Part returns the first part of the kind; false if there is none.
+func (r Report) Part(k PartKind) (Part, bool) {
+	i := slices.IndexFunc(r.Parts, func(p Part) bool { return p.Kind == k })
+	if i < 0 {
+		return Part{}, false
+	}
+	return r.Parts[i], true
+}
