@@ -16,7 +16,7 @@ import (
 )
 
 func (h *handlers) listShops(w http.ResponseWriter, r *http.Request) error {
-	list, err := h.ShopsOf(r)
+	list, err := h.AllShopsOf(r)
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,10 @@ type Shops interface {
 
 // exportShops sends the shops that the viewer may see.
 func (h *handlers) exportShops(w http.ResponseWriter, r *http.Request) error {
-	list, err := h.ShopsOf(r)
+	list, err := h.AllShopsOf(r)
+	if err == nil && len(shell.Frame(r).Silent) > 0 {
+		err = shell.ErrSilent
+	}
 	if err != nil {
 		return err
 	}
