@@ -248,7 +248,7 @@ func TestAnEveningInTwoCells(t *testing.T) {
 // TestStaffInTwoCells: a member signs in once. Lists have the drops of both databases in the order of
 // their openings, with pages; while one database is halted they name it and show the others'. Other pages
 // are of the database that was chosen, and pages of a drop open from any. A shop moves from one database to
-// the other behind the same address, with its ids.
+// the other behind the same address, with its ids, and back.
 func TestStaffInTwoCells(t *testing.T) {
 	c := startCells(t)
 	c.until("the key has not reached cell b", func() bool { return c.number(c.b, `select count(*) from api_keys`) == 1 })
@@ -311,6 +311,13 @@ func TestStaffInTwoCells(t *testing.T) {
 		const paused = `select count(*) from templates where state = 'paused'`
 		return c.number(c.a, paused) == 1 && c.number(c.b, paused) == 1 && c.number(c.a, `select count(*) from jobs`) == 1 && c.number(c.b, `select count(*) from jobs`) == 1
 	})
+	ids.Set("step", "resume")
+	ids.Set("request_key", "again")
+	page("POST", "/templates/bulk", ids)
+	c.until("the drops of both databases go on", func() bool {
+		const over = `select count(*) from jobs where state = 'done'`
+		return c.number(c.a, over) == 2 && c.number(c.b, over) == 2
+	})
 	shows(page("GET", "/jobs", nil), `<option value="a" selected`, `<option value="b" selected`)
 	shows(page("POST", "/cells", url.Values{"cell": {"b"}, "return": {"/jobs"}}), `<option value="b" selected`, `<option value="a" selected`)
 	shows(page("GET", "/templates/"+first, nil), "Drop of 10", "Drop of 20")
@@ -350,6 +357,20 @@ func TestStaffInTwoCells(t *testing.T) {
 	c.until("a new drop of the shop is not made where the shop is", func() bool {
 		c.drop("10", 3*time.Hour)
 		return c.number(c.a, `select count(*) from templates`) == 0
+	})
+	if err := command(t.Context(), []string{"worker", "move", "10", "a"}, environment("CELLS", c.cells), &out); err != nil {
+		t.Fatalf("%v\n%s", err, &out)
+	}
+	c.until("the drop that has come back is not found", func() bool {
+		status, o := c.call("POST", "/reservations", 6, map[string]any{"template_id": first, "shop_number": "10", "reminders": []map[string]any{{"channel": "app", "minutes": 5}}})
+		return status == http.StatusCreated && o != nil
+	})
+	if n := c.number(c.a, `select count(*) from reservations where user_id in (5, 6)`); n != 2 || c.number(c.b, `select count(*) from templates where shop_number = 10`) != 0 {
+		t.Errorf("%d reservations came back to cell a", n)
+	}
+	c.until("a new drop of the shop is not made in the cell that it came back to", func() bool {
+		c.drop("10", 3*time.Hour)
+		return c.number(c.b, `select count(*) from templates where shop_number = 10`) == 0
 	})
 }
 

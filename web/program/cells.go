@@ -197,6 +197,18 @@ func (s *places) read(ctx context.Context, n int) error {
 	return err
 }
 
+// silent is 1 while requests do not reach the program's cell or it leaves questions unanswered.
+func (p *program) silent() float64 {
+	home := p
+	if p.home != nil {
+		home = p.home
+	}
+	if home.places == nil || home.places.answers(p.Config.Cell)() {
+		return 0
+	}
+	return 1
+}
+
 // run asks one cell again and again until ctx ends.
 func (s *places) run(ctx context.Context, n int) {
 	tick := time.NewTicker(placesEvery)
