@@ -71,7 +71,8 @@ type CalendarStore interface {
 	Planned(ctx context.Context, spans []Span, shops []int64, limit int) ([]PlannedOn, error)
 }
 
-// JoinDays adds the entries of another database to the same days, of which at most perDay entries each are listed.
+// JoinDays adds the entries of another database to the same days. At most perDay entries of a day are
+// listed.
 func JoinDays(days, other []CalendarDay, perDay int) []CalendarDay {
 	for i, o := range other {
 		d := &days[i]

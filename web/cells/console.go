@@ -17,8 +17,8 @@ var listed = []string{"templates", "campaigns", "coupons", "deliveries", "review
 // cellParam is the parameter of the console with the name of the cell that a page is about.
 const cellParam = "cell"
 
-// ofAllCells are the pages of the console with the rows of all cells, and the actions on them. Home's program
-// answers, which asks the others.
+// ofAllCells are the pages of the console with the rows of all cells, and the actions on them. Home's
+// program answers, which asks the others.
 var ofAllCells = []string{"", "templates", "templates.csv", "templates/bulk", "campaigns", "campaigns.csv", "shops", "shops.csv", "reviews", "reviews.csv",
 	"dead-letters", "dead-letters.csv", "dead-letters/list", "dead-letters/jobs", "dead-letters/replay", "dead-letters/discard"}
 

@@ -145,7 +145,8 @@ func (s *places) open(n int) func() bool {
 	}
 }
 
-// answers returns whether lists may ask the cell: requests may reach it, and it has answered the last question.
+// answers returns whether lists may ask the cell: requests may reach it, and it has answered the last
+// question.
 func (s *places) answers(n int) func() bool {
 	open := s.open(n)
 	return func() bool { return open() && !s.silent[n].Load() }

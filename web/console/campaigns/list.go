@@ -64,7 +64,9 @@ func (h *handlers) campaigns(r *http.Request) (campaignpages.Campaigns, shell.Li
 			}
 			return h.Campaigns.WithResults(r.Context(), list)
 		}, KeyOf: func(c campaign.Past) int64 { return c.ID }}
-	}, func(a, b campaign.Past) int { return b.CreatedAt.Compare(a.CreatedAt) })
+	}, func(a, b campaign.Past) int {
+		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(b.ID, a.ID))
+	})
 }
 
 // exportCampaigns sends the campaigns that the filter of the list selects. The columns after

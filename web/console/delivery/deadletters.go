@@ -78,7 +78,8 @@ func (h *handlers) deadLetterJobs(r *http.Request) (deliverypages.Jobs, error) {
 	return deliverypages.Jobs{List: shell.Merged(got, func(a, b delivery.DeadLetterJob) int { return b.CreatedAt.Compare(a.CreatedAt) }, recentJobs)}, err
 }
 
-// joinGroups returns the groups of all databases, most dead letters first. Groups of one channel and error are one.
+// joinGroups returns the groups of all databases, most dead letters first. Groups of one channel and
+// error are one.
 func joinGroups(got []*[]delivery.DeadLetterGroup) (all []delivery.DeadLetterGroup) {
 	all = *got[0]
 	for _, groups := range got[1:] {
@@ -195,11 +196,13 @@ func (h *handlers) joinedLetters(r *http.Request, typed pageparts.DeadFilter, f 
 	return shell.Joined(h.Shell, r, h.cells, func(h *handlers, r *http.Request) shell.List[delivery.DeadLetter, letterKey] {
 		return h.letters(r, typed, f)
 	},
-		func(a, b delivery.DeadLetter) int { return a.FirstAt.Compare(b.FirstAt) })
+		func(a, b delivery.DeadLetter) int {
+			return cmp.Or(a.FirstAt.Compare(b.FirstAt), cmp.Compare(a.BatchID, b.BatchID), cmp.Compare(a.UserID, b.UserID))
+		})
 }
 
-// letters returns the dead letters of one database that the filter selects. The addresses of other pages are made
-// from the filter, because an empty fingerprint is a condition.
+// letters returns the dead letters of one database that the filter selects. The addresses of other
+// pages are made from the filter, because an empty fingerprint is a condition.
 func (h *handlers) letters(r *http.Request, typed pageparts.DeadFilter, f delivery.DeadLetterFilter) shell.List[delivery.DeadLetter, letterKey] {
 	return shell.List[delivery.DeadLetter, letterKey]{Keys: shell.Keys[letterKey]{
 		Param: "after",

@@ -88,7 +88,9 @@ func byOpening(latest bool) func(a, b template.Template) int {
 func joinOverviews(p, o droppages.Overview) droppages.Overview {
 	join := func(a, b []droppages.Drop, latest bool, limit int) []droppages.Drop {
 		order := byOpening(latest)
-		return shell.Merged([]*[]droppages.Drop{&a, &b}, func(a, b droppages.Drop) int { return order(a.Template, b.Template) }, limit)
+		all := shell.Merged([]*[]droppages.Drop{&a, &b}, func(a, b droppages.Drop) int { return order(a.Template, b.Template) }, 0)
+		all = slices.CompactFunc(all, func(a, b droppages.Drop) bool { return a.ID == b.ID }) // while its shop moves
+		return all[:min(limit, len(all))]
 	}
 	if p.First != o.First { // a database without drops has read nothing further
 		if p.First {

@@ -96,10 +96,10 @@ func joinKeys(keys []string) string {
 	return ""
 }
 
-// Joined is the list with the rows of all databases. own returns the list of one database. before
-// orders rows of different databases; the rows of one database stay in their order. The key of a row
-// has the key of the last row of each database up to it, so that the rows of a database that was
-// silent follow on a later page. A file needs all databases.
+// Joined is the list with the rows of all databases. own returns the list of one database, whose rows
+// stay in their order. before orders rows of different databases; equal rows are one, of a shop that is
+// moving. The key of a row has the key of the last row of each database up to it, so that the rows of
+// a database that was silent follow on a later page. A file needs all databases.
 func Joined[H, Row any, Key comparable](sh *Shell, r *http.Request, cells []H, own func(H, *http.Request) List[Row, Key], before func(a, b Row) int) List[Found[Row], string] {
 	first := own(cells[0], r)
 	keys := first.Keys
@@ -142,8 +142,11 @@ func Joined[H, Row any, Key comparable](sh *Shell, r *http.Request, cells []H, o
 					break
 				}
 				row := (*got[best])[0]
-				*got[best] = (*got[best])[1:]
-				at[best] = text(first.KeyOf(row))
+				for n, rows := range got {
+					if rows != nil && len(*rows) > 0 && before((*rows)[0], row) == 0 {
+						at[n], *rows = text(first.KeyOf(row)), (*rows)[1:]
+					}
+				}
 				page = append(page, Found[Row]{row, best, joinKeys(at)})
 			}
 			return page, nil

@@ -18,9 +18,10 @@ import (
 type row struct{ at, id int64 }
 
 // TestJoinedLists: rows of all databases come in the order of time, each once, whatever the size of a
-// page. While a database is silent it is named, and its rows follow when it answers; a file is refused.
+// page, also a row that two databases have. While a database is silent it is named, and its rows
+// follow when it answers; a file is refused.
 func TestJoinedLists(t *testing.T) {
-	rows := [][]row{{{9, 3}, {7, 2}, {2, 1}}, {{8, 300}, {7, 250}, {6, 240}, {1, 200}}, {}, {{10, 70}}}
+	rows := [][]row{{{9, 3}, {7, 2}, {2, 1}}, {{8, 300}, {7, 250}, {6, 240}, {1, 200}}, {}, {{10, 370}, {8, 300}}}
 	silent := map[int]bool{}
 	sh := &Shell{}
 	for n := range rows[1:] {
@@ -39,7 +40,7 @@ func TestJoinedLists(t *testing.T) {
 				}
 				return page, nil
 			}, KeyOf: func(o row) int64 { return o.id }}
-		}, func(a, b row) int { return cmp.Compare(b.at, a.at) })
+		}, func(a, b row) int { return cmp.Or(cmp.Compare(b.at, a.at), cmp.Compare(b.id, a.id)) })
 	}
 	request := func(key string) *http.Request {
 		r := httptest.NewRequest("GET", "/?before="+key, nil)
@@ -63,7 +64,7 @@ func TestJoinedLists(t *testing.T) {
 			}
 			key = l.KeyOf(page[len(page)-1])
 		}
-		if strings.Join(got, " ") != "70/3 3/0 300/1 2/0 250/1 240/1 1/0 200/1" {
+		if strings.Join(got, " ") != "370/3 3/0 300/1 250/1 2/0 240/1 1/0 200/1" {
 			t.Errorf("%d a page: %v", limit, got)
 		}
 	}
