@@ -71,6 +71,19 @@ type CalendarStore interface {
 	Planned(ctx context.Context, spans []Span, shops []int64, limit int) ([]PlannedOn, error)
 }
 
+// JoinDays adds the entries of another database to the same days. At most perDay entries of a day are
+// listed.
+func JoinDays(days, other []CalendarDay, perDay int) []CalendarDay {
+	for i, o := range other {
+		d := &days[i]
+		d.List = slices.Concat(d.List, o.List)
+		slices.SortStableFunc(d.List, func(a, b Planned) int { return a.At.Compare(b.At) })
+		over := max(0, len(d.List)-perDay)
+		d.List, d.More, d.Many = d.List[:len(d.List)-over], d.More+o.More+over, d.Many || o.Many
+	}
+	return days
+}
+
 // Limits of one look at the calendar.
 const (
 	MaxCalendarDays = 62

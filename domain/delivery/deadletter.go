@@ -67,6 +67,11 @@ type Triage struct {
 	ByRate int64
 }
 
+// Plus returns what a replay would do with the dead letters of both, which are of different databases.
+func (t Triage) Plus(o Triage) Triage {
+	return Triage{t.Total + o.Total, t.InTime + o.InTime, t.TooLate + o.TooLate, t.AlreadySent + o.AlreadySent, t.ByRate + o.ByRate}
+}
+
 // Takes returns how long it takes to release all InTime dead letters at rate per second; 0 if
 // there is no rate.
 func (t Triage) Takes(rate int) time.Duration {

@@ -120,6 +120,20 @@ func (l SMSCosts) Parts() (n int64) {
 	return n
 }
 
+// Plus returns the costs of both.
+func (l SMSCosts) Plus(other SMSCosts) SMSCosts {
+	sum := slices.Clone(l)
+	for _, c := range other {
+		i, found := slices.BinarySearchFunc(sum, c, func(a, b SMSCost) int { return strings.Compare(a.Currency, b.Currency) })
+		if !found {
+			sum = slices.Insert(sum, i, c)
+			continue
+		}
+		sum[i].Parts, sum[i].Micros = sum[i].Parts+c.Parts, sum[i].Micros+c.Micros
+	}
+	return sum
+}
+
 // Priced returns the costs that have a currency.
 func (l SMSCosts) Priced() SMSCosts {
 	return slices.DeleteFunc(slices.Clone(l), func(c SMSCost) bool { return c.Currency == "" })

@@ -1,6 +1,9 @@
 package delivery
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 func TestSMSPrices(t *testing.T) {
 	p, err := ParseSMSPrices(" 86=0.045 CNY, 852=0.3 CNY,1=0.0079 CNY,1212=12 CNY,+44=1.5 CNY,")
@@ -40,5 +43,14 @@ func TestSMSPrices(t *testing.T) {
 		if got := AmountOf(c.micros, c.currency).Decimal(c.currency); got != c.want {
 			t.Errorf("%d of %s: %s, want %s", c.micros, c.currency, got, c.want)
 		}
+	}
+}
+
+func TestCostsOfTwoDatabases(t *testing.T) {
+	a := SMSCosts{{Currency: "CNY", Parts: 2, Micros: 20}, {Currency: "USD", Parts: 1, Micros: 5}}
+	b := SMSCosts{{Currency: "", Parts: 7}, {Currency: "USD", Parts: 3, Micros: 4}}
+	want := SMSCosts{{Currency: "", Parts: 7}, {Currency: "CNY", Parts: 2, Micros: 20}, {Currency: "USD", Parts: 4, Micros: 9}}
+	if got := a.Plus(b); !slices.Equal(got, want) || a[1].Parts != 1 {
+		t.Errorf("%v", got)
 	}
 }

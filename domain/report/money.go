@@ -249,6 +249,19 @@ func (s *Service) Earned(ctx context.Context, by staff.Actor, shop int64, days i
 	return o, err
 }
 
+// Plus returns the overview of the shops of both, which are of different databases.
+func (o Overview) Plus(other Overview) Overview {
+	o.Now, o.Before = slices.Clone(o.Now), slices.Clone(o.Before)
+	for _, s := range other.Now {
+		o.Now = added(o.Now, s)
+	}
+	for _, s := range other.Before {
+		o.Before = added(o.Before, s)
+	}
+	o.SMS, o.SMSBefore, o.Hours = o.SMS.Plus(other.SMS), o.SMSBefore.Plus(other.SMSBefore), slices.Concat(o.Hours, other.Hours)
+	return o
+}
+
 // added adds the sums to the sums of the same currency in list, which is sorted by currency.
 func added(list []Sums, s Sums) []Sums {
 	i, found := slices.BinarySearchFunc(list, s, func(a, b Sums) int { return strings.Compare(a.Currency, b.Currency) })

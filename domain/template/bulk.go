@@ -91,6 +91,20 @@ func (r Rehearsal) Refused() int {
 // Total returns how many templates were examined.
 func (r Rehearsal) Total() int { return r.Can + r.Taken + r.Refused() }
 
+// Plus returns the effect on the templates of both, which are of different databases.
+func (r Rehearsal) Plus(o Rehearsal) Rehearsal {
+	r.Can, r.Taken, r.Broken, r.More = r.Can+o.Can, r.Taken+o.Taken, r.Broken+o.Broken, r.More || o.More
+	cannot := map[State]int{}
+	for state, n := range r.Cannot {
+		cannot[state] = n
+	}
+	for state, n := range o.Cannot {
+		cannot[state] += n
+	}
+	r.Cannot = cannot
+	return r
+}
+
 // Bulks holds the use cases around one step for many templates, and carries them out as a
 // [job.Runner].
 type Bulks struct {

@@ -117,6 +117,7 @@ func lists() []Story {
 	return []Story{
 		{Name: "templates/empty", Page: droppages.Templates{Sort: "ahead"}.Page()},
 		{Name: "templates/behind", Page: droppages.Templates{List: list[:1], Sort: "ahead", Shops: shops()}.Page(), Behind: 4 * time.Second},
+		{Name: "templates/silent", Page: droppages.Templates{List: list[:1], Sort: "ahead", Shops: shops()}.Page(), Silent: []string{"b"}},
 		{Name: "templates/one", Page: droppages.Templates{List: list[:1], Sort: "ahead", Shops: shops()}.Page(), Role: staff.Viewer},
 		{Name: "templates/many", Page: droppages.Templates{List: list, Sort: "ahead", Shops: shops(), Paged: pageparts.Paged{Next: "/templates?after=x", First: "/templates"}}.Page()},
 		{Name: "templates/unreadable", Page: droppages.Templates{From: "0002-01-01", Sort: "ahead", Shops: shops(), Paged: pageparts.Paged{Errors: []fault.Field{

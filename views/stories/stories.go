@@ -27,6 +27,7 @@ type Story struct {
 	Outside bool
 	Flashes []ui.Flash
 	Behind  time.Duration
+	Silent  []string
 	// At is the place of the page that is looked at; empty is its beginning.
 	At string
 }
@@ -61,7 +62,7 @@ func NewBook() (*Book, error) {
 // Context returns a context in which s can be drawn.
 func (b *Book) Context(ctx context.Context, s Story, look Look, nonce string) context.Context {
 	f := &ui.Frame{Locale: b.Languages.Match(look.Locale), Languages: b.Languages.All(), Assets: b.Assets,
-		Theme: look.Theme, Nonce: nonce, Path: "/", Now: Now(), Zone: shanghai(), Flashes: s.Flashes, Behind: s.Behind}
+		Theme: look.Theme, Nonce: nonce, Path: "/", Now: Now(), Zone: shanghai(), Flashes: s.Flashes, Behind: s.Behind, Silent: s.Silent}
 	if !s.Outside {
 		f.Member = staff.Member{ID: 1, Email: "lin@example.com", Name: "Lin Mei", Role: staff.Admin}
 		f.Member.Shops = s.Shops

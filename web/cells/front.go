@@ -11,6 +11,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
 	"sync/atomic"
 	"time"
 
@@ -126,13 +127,18 @@ func Closed(next http.Handler, open func() bool) http.Handler {
 // ServeHTTP is part of [http.Handler].
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	where := f.route(r)
-	if where.reads {
+	if where.reads || where.form {
 		body, err := f.body(w, r)
 		if err != nil {
 			refuse(w, r, err)
 			return
 		}
-		where = f.byBody(where, body)
+		if where.form {
+			values, _ := url.ParseQuery(string(body)) // the program refuses what cannot be read
+			where, _ = f.byDrop(values)
+		} else {
+			where = f.byBody(where, body)
+		}
 	}
 	where.serve(f, w, r)
 }

@@ -43,6 +43,10 @@ func TestRequestsFindTheirCell(t *testing.T) {
 		{"PUT", "/api/v1/admin/shops/20/budget", `{}`, "b"}, {"GET", "/api/v1/admin/shops/20/pictures", "", "b"}, {"GET", "/api/v1/admin/events?shop=20", "", "b"},
 		{"GET", "/api/v1/admin/templates?shop=20", "", "b"}, {"GET", "/d/130", "", "b"}, {"GET", "/l/130", "", "b"}, {"GET", "/draw/130", "", "b"}, {"GET", "/u/x", "", "a"},
 		{"GET", "/templates/130", "", "b"}, {"GET", "/campaigns/new?shop=20", "", "b"}, {"GET", "/campaigns", "", "a"}, {"GET", "/users", "", "a"},
+		{"GET", "/templates?shop=20", "", "a"}, {"GET", "/live?of=%2Ftemplates%3Fshop%3D20", "", "a"}, {"GET", "/series?shop=20", "", "b"}, {"GET", "/jobs?cell=b", "", "b"}, {"GET", "/jobs?cell=c", "", "a"},
+		{"GET", "/dead-letters?template=130", "", "b"}, {"GET", "/dead-letters/jobs", "", "a"}, {"POST", "/dead-letters/jobs/130/cancel", "", "b"},
+		{"POST", "/dead-letters/replay", "channel=sms&template=130", "b"}, {"POST", "/dead-letters/replay", "channel=sms", "a"}, {"POST", "/templates/bulk", "id=130&id=65", "a"},
+		{"POST", "/templates/bulk", "undo=130", "b"},
 	} {
 		w := httptest.NewRecorder()
 		f.ServeHTTP(w, httptest.NewRequest(c.method, c.path, strings.NewReader(c.body)))
@@ -56,11 +60,16 @@ func TestRequestsFindTheirCell(t *testing.T) {
 			t.Errorf("%s: %d %v", path, status, o)
 		}
 	}
-	r := httptest.NewRequest("GET", "/campaigns", nil)
+	r := httptest.NewRequest("GET", "/jobs", nil)
 	r.AddCookie(&http.Cookie{Name: CellCookie, Value: "b"})
 	w := httptest.NewRecorder()
 	if f.ServeHTTP(w, r); w.Header().Get("Program") != "b" {
 		t.Error("the cookie does not choose the cell of a list")
+	}
+	r.URL.Path = "/campaigns"
+	w = httptest.NewRecorder()
+	if f.ServeHTTP(w, r); w.Header().Get("Program") != "a" {
+		t.Error("the cookie chooses the cell of a list of all cells")
 	}
 	big := strings.Repeat("x", maxBody+10)
 	w = httptest.NewRecorder()

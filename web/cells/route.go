@@ -20,6 +20,8 @@ type target struct {
 	id   int64
 	// reads is whether the body may name the cell.
 	reads bool
+	// form is whether the fields of the body may name the drop or the campaign.
+	form bool
 	// must is set if a request that names no cell is refused: its answer would be of home alone.
 	must string
 	// settles is whether the request may make the first row of a shop.
@@ -209,12 +211,20 @@ func (f *Front) ofAPI(r *http.Request, part []string) target {
 	return t
 }
 
-// byQuery returns the target that a query names.
-func (f *Front) byQuery(q url.Values) (target, bool) {
-	for _, name := range []string{"template_id", "template", "campaign_id", "campaign", "drop"} {
+// byDrop returns the target of the drop, the campaign or the job that a query or a form names.
+func (f *Front) byDrop(q url.Values) (target, bool) {
+	for _, name := range []string{"template_id", "template", "campaign_id", "campaign", "drop", "undo"} {
 		if id, ok := parse(q.Get(name)); ok {
 			return f.ofID(id), true
 		}
+	}
+	return target{}, false
+}
+
+// byQuery returns the target that a query names.
+func (f *Front) byQuery(q url.Values) (target, bool) {
+	if t, ok := f.byDrop(q); ok {
+		return t, true
 	}
 	for _, name := range []string{"shop_number", "shop"} {
 		if number, ok := parse(q.Get(name)); ok {

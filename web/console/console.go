@@ -40,6 +40,13 @@ type Deps struct {
 	Work      work.Deps
 }
 
+// Join has lists show the rows of a further database too, whose dependencies are o. [shell.Deps.Others]
+// has the same databases in the same order.
+func (d *Deps) Join(o Deps) {
+	d.Campaigns.Others, d.Coupons.Others = append(d.Campaigns.Others, o.Campaigns), append(d.Coupons.Others, o.Coupons)
+	d.Delivery.Others, d.Drops.Others = append(d.Delivery.Others, o.Delivery), append(d.Drops.Others, o.Drops)
+}
+
 // Console serves the console.
 type Console struct {
 	*shell.Shell

@@ -49,11 +49,13 @@ func (p *program) all() []*program { return append([]*program{p}, p.others...) }
 
 // joinedHandler returns the handler of the program, or the front of the programs of all cells.
 func (p *program) joinedHandler(ctx context.Context) (http.Handler, error) {
+	if len(p.others) > 0 {
+		p.places = newPlaces(p.all())
+	}
 	own, err := p.handler(ctx)
 	if err != nil || len(p.others) == 0 {
 		return own, err
 	}
-	p.places = newPlaces(p.all())
 	list := []*cells.Cell{{Name: p.Config.CellName(), Handler: cells.Closed(own, p.places.open(0))}}
 	for i, one := range p.others {
 		h, err := one.handler(ctx)
@@ -121,12 +123,13 @@ func (p *program) readyCells() http.HandlerFunc {
 type places struct {
 	programs []*program
 	held     []atomic.Pointer[workdb.Held] // by cell; nil = it has not answered yet
+	silent   []atomic.Bool                 // by cell; whether it left the last question unanswered
 	now      atomic.Pointer[cells.Map]
 	settling chan struct{} // has room for one
 }
 
 func newPlaces(programs []*program) *places {
-	s := &places{programs: programs, held: make([]atomic.Pointer[workdb.Held], len(programs)), settling: make(chan struct{}, 1)}
+	s := &places{programs: programs, held: make([]atomic.Pointer[workdb.Held], len(programs)), silent: make([]atomic.Bool, len(programs)), settling: make(chan struct{}, 1)}
 	s.join()
 	return s
 }
@@ -140,6 +143,13 @@ func (s *places) open(n int) func() bool {
 		h := s.held[n].Load()
 		return h == nil && n == 0 || h != nil && h.Joined && int(h.Number) == n
 	}
+}
+
+// answers returns whether lists may ask the cell: requests may reach it, and it has answered the last
+// question.
+func (s *places) answers(n int) func() bool {
+	open := s.open(n)
+	return func() bool { return open() && !s.silent[n].Load() }
 }
 
 // join makes the map of what the cells have said.
@@ -181,11 +191,23 @@ func (s *places) read(ctx context.Context, n int) error {
 	ctx, cancel := context.WithTimeout(ctx, placesWithin)
 	defer cancel()
 	h, err := s.programs[n].Stores.Cells.Held(ctx)
-	if err == nil {
+	if s.silent[n].Store(err != nil); err == nil {
 		s.held[n].Store(&h)
 		s.join()
 	}
 	return err
+}
+
+// silent is 1 while requests do not reach the program's cell or it leaves questions unanswered.
+func (p *program) silent() float64 {
+	home := p
+	if p.home != nil {
+		home = p.home
+	}
+	if home.places == nil || home.places.answers(p.Config.Cell)() {
+		return 0
+	}
+	return 1
 }
 
 // run asks one cell again and again until ctx ends.

@@ -16,9 +16,19 @@ import (
 	"dropbell/web/program/wiring"
 )
 
-// newConsole gives the console what it needs besides use cases and stores.
+// newConsole makes the console. Lists of the console of home have the rows of all cells.
 func (p *program) newConsole(described *api.API) *console.Console {
-	return console.New(wiring.Console{UseCases: p.useCases, Surroundings: p.surroundings,
+	d := p.consoleDeps(described)
+	for i, one := range p.others {
+		d.Others = append(d.Others, shell.Another{Name: one.Config.CellName(), Shops: one.Stores.Templates, Answers: p.places.answers(i + 1)})
+		d.Join(one.consoleDeps(described))
+	}
+	return console.New(d)
+}
+
+// consoleDeps gives the console what it needs besides use cases and stores.
+func (p *program) consoleDeps(described *api.API) console.Deps {
+	return wiring.Console{UseCases: p.useCases, Surroundings: p.surroundings,
 		Shell: shell.Deps{Staff: p.staff, Replica: p.replica(), Security: p.security, PublicURL: p.Config.PublicURL, DefaultZone: time.UTC, Log: p.Log, Cells: p.Config.CellNames(), Cell: p.Config.CellName()},
 		Access: access.Deps{SingleSignOn: p.singleSignOn(),
 			Throttle: shell.NewThrottle(signInBurst, signInEvery, app.Clock), Guesses: shell.NewThrottle(guessesBurst, guessesEvery, app.Clock),
@@ -29,5 +39,5 @@ func (p *program) newConsole(described *api.API) *console.Console {
 		Tests:    &testmessage.ChannelTests{Store: p.Stores.ChannelTests, Configured: &p.channels, Patience: 3 * time.Second},
 		Pictures: p.pictures, PicturesURL: p.Config.PublicURL, Providers: p.consoleProviders(), Mail: p.mailCheck(), TextCosts: p.textCosts(), Circuits: p.circuits(), Complete: p.completeSMS,
 		Paces: redisgate.NewShards(p.Redis), VerifiedOnly: p.Config.SMS.VerifiedOnly, Patience: 3 * time.Second,
-		CampaignLink: p.campaignLinks().Example(p.Config.PublicURL), DropLink: p.linkExample}.Deps())
+		CampaignLink: p.campaignLinks().Example(p.Config.PublicURL), DropLink: p.linkExample}.Deps()
 }

@@ -302,7 +302,8 @@ func (p *program) handler(ctx context.Context) (http.Handler, error) {
 	p.processes = p.NewProcesses("web", 0, "api")
 	p.Registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "dropbell_inbox_streams", Help: "Connected inbox clients."},
-			func() float64 { return float64(p.hub.Streams()) }))
+			func() float64 { return float64(p.hub.Streams()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "dropbell_cell_silent", Help: "1 while no request reaches this cell."}, p.silent))
 	options := middleware.Options{Log: p.Log, Metrics: middleware.NewMetrics(p.Registry), TrustedProxies: p.Config.TrustedProxies,
 		Encrypted: strings.HasPrefix(p.Config.PublicURL, "https://")}
 	if p.Tracing != nil {

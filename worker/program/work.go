@@ -39,7 +39,7 @@ const (
 func (p *program) work() (work.Deps, error) {
 	d := work.Deps{
 		Jobs:    &job.Worker{Store: p.Stores.Jobs, Queue: p.queue, Runners: p.runners(), LeaseFor: jobLease, Turn: jobTurn, Now: app.Clock, Random: rand.Float64},
-		JobRows: p.Stores.Jobs, Figures: p.Stores.Figures(),
+		JobRows: p.Stores.Jobs, Cells: p.Stores.Cells, Figures: p.Stores.Figures(),
 		House: work.House{Housekeeping: p.Stores.Housekeeping, Keep: workdb.Retention{Delivery: p.Config.RetainFor, Audit: p.Config.RetainAudit, Coupons: p.Config.RetainCoupons, Operations: p.Config.RetainOperations(),
 			Idempotency: workdb.IdempotencyKeyLife, Events: 7 * 24 * time.Hour, Jobs: 30 * 24 * time.Hour, Uploads: 7 * 24 * time.Hour, Hooks: p.Config.RetainHooks}},
 		Queue: p.queue, Registry: p.Registry, Log: p.Log,

@@ -2,6 +2,7 @@ package work
 
 import (
 	"context"
+	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -24,6 +25,8 @@ type gauges struct {
 	stepBehind *prometheus.GaugeVec
 	stepLeft   *prometheus.GaugeVec
 	stepEnded  *prometheus.GaugeVec
+	copiesAge  *prometheus.GaugeVec
+	stalled    prometheus.Gauge
 }
 
 func newGauges(d Deps) *gauges {
@@ -38,13 +41,15 @@ func newGauges(d Deps) *gauges {
 		unsettled:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "dropbell_events_unsettled", Help: "Events that were relayed and that no look has found handled by every handler."}),
 		jobs:       prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_background_jobs", Help: "Jobs in the background that are not over."}, []string{"state"}),
 	}
+	g.copiesAge = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_copies_due_age_seconds", Help: "Age of the oldest change that another cell does not have."}, []string{"to"})
+	g.stalled = prometheus.NewGauge(prometheus.GaugeOpts{Name: "dropbell_move_stalled_seconds", Help: "How long ago the oldest move of a shop began that is not complete and not running."})
 	step := func(name, help string) *prometheus.GaugeVec {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "dropbell_housekeeping_" + name, Help: help}, []string{"step"})
 	}
 	g.stepBehind = step("behind_seconds", "For how long a step of housekeeping has not finished in its time; 0 = its last run finished.")
 	g.stepLeft = step("left", "Drops, campaigns or rows that the last run of a step left to the next one, as far as they were counted.")
 	g.stepEnded = step("ended_timestamp_seconds", "When a run of a step last left nothing to do.")
-	d.Registry.MustRegister(g.queues, g.queueAge, g.lag, g.outbox, g.outboxAge, g.eventAhead, g.unsettled, g.jobs, g.stepBehind, g.stepLeft, g.stepEnded)
+	d.Registry.MustRegister(g.queues, g.queueAge, g.lag, g.outbox, g.outboxAge, g.eventAhead, g.unsettled, g.jobs, g.stepBehind, g.stepLeft, g.stepEnded, g.copiesAge, g.stalled)
 	return g
 }
 
@@ -65,6 +70,19 @@ func (g *gauges) setOutbox(ctx context.Context) error {
 		return err
 	}
 	g.eventAhead.Set(float64(days) * 24 * 60 * 60)
+	return nil
+}
+
+// setCells exports how far the copies in other cells are behind, and moves that stand still.
+func (g *gauges) setCells(ctx context.Context) error {
+	l, err := g.Cells.Lag(ctx)
+	if err != nil {
+		return err
+	}
+	for n, age := range l.Due {
+		g.copiesAge.WithLabelValues(strconv.Itoa(int(n))).Set(age.Seconds())
+	}
+	g.stalled.Set(l.Stalled.Seconds())
 	return nil
 }
 

@@ -26,6 +26,7 @@ type Deps struct {
 	Hooks    *Hooks
 	Jobs     *job.Worker
 	JobRows  workdb.Jobs
+	Cells    workdb.Cells
 	Watcher  *alert.Watcher
 	Notifier *alert.Notifier
 	// Passwords mails links to members who forgot their password.
@@ -67,7 +68,7 @@ func Roles(d Deps) shell.Roles {
 			{Name: task.SendHooks, Turn: true, Do: shell.Decoded(d.Hooks.send)},
 			{Name: task.CleanUp, Do: d.cleanUp},
 		},
-		Gauges:   []func(context.Context) error{g.setOutbox, g.setQueues, g.setJobs, g.setHousekeeping, d.Hooks.gauge},
+		Gauges:   []func(context.Context) error{g.setOutbox, g.setQueues, g.setJobs, g.setHousekeeping, g.setCells, d.Hooks.gauge},
 		Counts:   []shell.Count{{Take: f.correct, Forget: func() {}}},
 		Recounts: []func(context.Context) error{f.recount},
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -67,6 +68,39 @@ func (s Cells) Copying(ctx context.Context) (list []doctor.Cell, err error) {
 		return nil
 	})
 	return list, pg.Translate(err)
+}
+
+// Lag says what waits between this database and other cells.
+type Lag struct {
+	// Due has for each other cell the age of the oldest change that this database has not told it, 0 if
+	// it was told all.
+	Due map[cell.Number]time.Duration
+	// Stalled is how long ago the oldest move of a shop began that is not complete and that no process
+	// goes on with, 0 = there is none.
+	Stalled time.Duration
+}
+
+// Lag reads what waits.
+func (s Cells) Lag(ctx context.Context) (l Lag, err error) {
+	l.Due = map[cell.Number]time.Duration{}
+	rows, err := s.Pool.Query(ctx, `select c.cell, coalesce((select extract(epoch from clock_timestamp() - d.at) from copies_due d where d.cell = c.cell order by d.seq limit 1), 0)::float8
+		from copying_cells c`)
+	if err != nil {
+		return l, pg.Translate(err)
+	}
+	var n cell.Number
+	var seconds float64
+	if _, err := pgx.ForEachRow(rows, []any{&n, &seconds}, func() error {
+		l.Due[n] = time.Duration(seconds * float64(time.Second))
+		return nil
+	}); err != nil {
+		return l, pg.Translate(err)
+	}
+	err = s.Pool.QueryRow(ctx, `select coalesce(max(extract(epoch from clock_timestamp() - started_at)), 0)::float8 from moves where state <> 'left' and not exists (
+		select from pg_locks where locktype = 'advisory' and objsubid = 1 and database = (select oid from pg_database where datname = current_database())
+			and (classid::bigint << 32) | objid::bigint = hashtextextended('dropbell:move', 0))`).Scan(&seconds)
+	l.Stalled = time.Duration(seconds * float64(time.Second))
+	return l, pg.Translate(err)
 }
 
 // Settling calls do while no other process settles a shop. It is called at home.

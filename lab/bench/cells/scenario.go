@@ -1,7 +1,8 @@
 // Package cells measures two cells of one installation to be, each a PostgreSQL server of its own
 // (ADR 110): how two drops of equal load divide their work, and what the drop of one cell notices
 // while the server of the other is halted, and after it was killed. Stores are made once per cell,
-// and a drop's id says which stores decide.
+// and a drop's id says which stores decide. Claims over HTTP go through the front of a web with both
+// cells, and to a web with one database.
 //
 //	go tool task bench:cells
 package cells
@@ -29,7 +30,7 @@ import (
 
 // Scenario is the benchmark with its flags.
 func Scenario(f scenario.Flags) scenario.Run {
-	callers, lasting := f.Callers(256), f.Lasting(5)
+	callers, lasting, runs, bin := f.Callers(256), f.Lasting(5), f.Runs(3), f.Bin()
 	return func(ctx context.Context) error {
 		b := &bench{callers: *callers, lasting: *lasting}
 		defer b.close()
@@ -40,6 +41,9 @@ func Scenario(f scenario.Flags) scenario.Run {
 		}
 		fmt.Println(stack.Machine(ctx, b.cells[0].Stack))
 		if err := b.equal(ctx); err != nil {
+			return err
+		}
+		if err := b.front(ctx, *bin, *runs); err != nil {
 			return err
 		}
 		for _, loss := range []struct {
@@ -149,6 +153,20 @@ func (c *store) spent(ctx context.Context) (u spent, err error) {
 // equal measures how the cells divide an equal load, by the processor time and the log of their
 // servers.
 func (b *bench) equal(ctx context.Context) error {
+	var w scenario.Work
+	shares, err := b.shares(ctx, func() (err error) {
+		w, err = b.drive(ctx, b.callers, b.cells...)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Printf("equal load  %7.0f claims and reservations/s  p99 %4d ms   %s\n", w.PerSecond, w.P99.Milliseconds(), shares)
+	return nil
+}
+
+// shares says which share cell 0 has of what do costs the servers of both.
+func (b *bench) shares(ctx context.Context, do func() error) (string, error) {
 	used := func() (list []spent, err error) {
 		for _, c := range b.cells {
 			u, e := c.spent(ctx)
@@ -157,24 +175,21 @@ func (b *bench) equal(ctx context.Context) error {
 		return list, err
 	}
 	before, err := used()
-	if err != nil {
-		return err
+	if err == nil {
+		err = do()
 	}
-	w, err := b.drive(ctx, b.callers, b.cells...)
 	if err != nil {
-		return err
+		return "", err
 	}
 	after, err := used()
 	if err != nil {
-		return err
+		return "", err
 	}
 	var cpu, wal [2]float64
 	for i := range before {
 		cpu[i], wal[i] = float64(after[i].cpu-before[i].cpu), float64(after[i].wal-before[i].wal)
 	}
-	fmt.Printf("equal load  %7.0f claims and reservations/s  p99 %4d ms   of the time in PostgreSQL cell 0 has %.2f, of the log %.2f\n",
-		w.PerSecond, w.P99.Milliseconds(), cpu[0]/(cpu[0]+cpu[1]), wal[0]/(wal[0]+wal[1]))
-	return nil
+	return fmt.Sprintf("of the time in PostgreSQL cell 0 has %.2f, of the log %.2f", cpu[0]/(cpu[0]+cpu[1]), wal[0]/(wal[0]+wal[1])), nil
 }
 
 // without compares the drops of cell 0 while cell 1 is lost with the drops before, and waits until

@@ -31,7 +31,7 @@ func typedDate(s string) (day time.Time, ok bool) {
 func (h *handlers) campaignCalendar(w http.ResponseWriter, r *http.Request) error {
 	p := campaignpages.CampaignCalendar{Zone: h.DefaultZone}
 	var err error
-	if p.Shops, err = h.ShopsOf(r); err != nil {
+	if p.Shops, err = h.AllShopsOf(r); err != nil {
 		return err
 	}
 	q := campaign.CalendarQuery{Zone: h.DefaultZone, PerDay: plansPerDay}
@@ -52,8 +52,17 @@ func (h *handlers) campaignCalendar(w http.ResponseWriter, r *http.Request) erro
 	} else {
 		q.From, q.To = ui.MonthSpan(shell.Frame(r).Locale, p.Month)
 	}
-	if p.Days, err = h.Campaigns.Calendar(r.Context(), shell.Actor(r), q); err != nil {
+	got, err := shell.Across(h.Shell, r, h.cells, func(h *handlers, r *http.Request) ([]campaign.CalendarDay, error) {
+		return h.Campaigns.Calendar(r.Context(), shell.Actor(r), q)
+	})
+	if err != nil {
 		return err
+	}
+	p.Days = *got[0]
+	for _, days := range got[1:] {
+		if days != nil {
+			p.Days = campaign.JoinDays(p.Days, *days, q.PerDay)
+		}
 	}
 	if one {
 		p.Day, p.Days = &p.Days[0], nil

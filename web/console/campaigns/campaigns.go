@@ -38,6 +38,9 @@ type Deps struct {
 	Channels delivery.Available
 	// VerifiedOnly is whether text messages go to verified numbers alone.
 	VerifiedOnly bool
+	// Others are the dependencies of the further databases whose campaigns lists have too. Of their
+	// fields lists use those that read.
+	Others []Deps
 }
 
 // Messages are the functions that the pages of campaigns share with the pages about the texts of
@@ -58,11 +61,17 @@ type Messages interface {
 type handlers struct {
 	*shell.Shell
 	Deps
+	// cells are the handlers of all databases, these first.
+	cells []*handlers
 }
 
 // Routes returns the routes about campaigns and the limits of shops.
 func Routes(sh *shell.Shell, d Deps) []shell.Route {
 	h := &handlers{Shell: sh, Deps: d}
+	h.cells = []*handlers{h}
+	for _, o := range d.Others {
+		h.cells = append(h.cells, &handlers{Shell: sh, Deps: o})
+	}
 	const steps = "{step:publish|pause|resume|cancel}"
 	return shell.Framing([]shell.Route{
 		shell.Report(shell.Get("/campaigns", staff.View, h.listCampaigns)),

@@ -27,34 +27,26 @@ func (h *handlers) listCampaigns(w http.ResponseWriter, r *http.Request) error {
 	if r.FormValue("view") == "month" {
 		return h.campaignCalendar(w, r)
 	}
-	p, campaigns, err := h.campaigns(r)
-	if err == nil {
-		p.List, p.Paged, err = campaigns.Page(r)
-	}
+	p, campaigns := h.campaigns(r)
+	past, paged, err := campaigns.Page(r)
 	if err != nil {
 		return err
 	}
-	if len(p.Errors) == 0 {
+	if p.Paged = paged; len(p.Errors) == 0 {
 		p.Export = shell.ExportURL(r)
 	}
-	past, err := h.Campaigns.WithResults(r.Context(), p.List)
-	if err != nil {
-		return err
-	}
-	p.Brought = make(map[int64]campaign.Results, len(past))
+	p.Brought, p.Audiences = make(map[int64]campaign.Results, len(past)), campaignpages.AudienceNames{}
 	for _, c := range past {
-		p.Brought[c.ID] = c.Results
+		p.List = append(p.List, c.Row.Status)
+		p.Brought[c.Row.ID] = c.Row.Results
+		h.cells[c.Cell].addNames(r, p.Audiences, c.Row.Audience)
 	}
-	audiences := make([]campaign.Audience, len(p.List))
-	for i, c := range p.List {
-		audiences[i] = c.Audience
-	}
-	p.Audiences = h.audienceNames(r, audiences...)
 	return h.Listed(w, r, p.Results(), p.Page())
 }
 
-// campaigns returns the campaigns that the filter of the list selects.
-func (h *handlers) campaigns(r *http.Request) (campaignpages.Campaigns, shell.List[campaign.Status, int64], error) {
+// campaigns returns the campaigns of all databases that the filter of the list selects, with their
+// results.
+func (h *handlers) campaigns(r *http.Request) (campaignpages.Campaigns, shell.List[shell.Found[campaign.Past], string]) {
 	p := campaignpages.Campaigns{Search: strings.TrimSpace(r.FormValue("q")), From: r.FormValue("from"), To: r.FormValue("to")}
 	f := h.Filter(r)
 	p.States = shell.Chosen(f, "state", campaign.States())
@@ -62,25 +54,32 @@ func (h *handlers) campaigns(r *http.Request) (campaignpages.Campaigns, shell.Li
 	// Each campaign has its shop's days, as in the calendar.
 	f.Zone, q.Zone = time.UTC, h.DefaultZone
 	q.FirstDay, q.AfterDay = f.Days()
-	return p, shell.List[campaign.Status, int64]{Keys: shell.IDs(), Broken: f.Broken.List, Read: func(before int64, limit int) ([]campaign.Status, error) {
-		q.BeforeID, q.Limit = before, limit
-		return h.Campaigns.Campaigns(r.Context(), shell.Actor(r), q)
-	}, KeyOf: func(s campaign.Status) int64 { return s.ID }}, nil
+	return p, shell.Joined(h.Shell, r, h.cells, func(h *handlers, r *http.Request) shell.List[campaign.Past, int64] {
+		return shell.List[campaign.Past, int64]{Keys: shell.IDs(), Broken: f.Broken.List, Read: func(before int64, limit int) ([]campaign.Past, error) {
+			q := q
+			q.BeforeID, q.Limit = before, limit
+			list, err := h.Campaigns.Campaigns(r.Context(), shell.Actor(r), q)
+			if err != nil {
+				return nil, err
+			}
+			return h.Campaigns.WithResults(r.Context(), list)
+		}, KeyOf: func(c campaign.Past) int64 { return c.ID }}
+	}, func(a, b campaign.Past) int {
+		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(b.ID, a.ID))
+	})
 }
 
 // exportCampaigns sends the campaigns that the filter of the list selects. The columns after
 // the balance are the orders of recipients who were not held out, what text messages cost, and what
 // the messages brought; amounts are minor units.
 func (h *handlers) exportCampaigns(w http.ResponseWriter, r *http.Request) error {
-	_, l, err := h.campaigns(r)
-	if err != nil {
-		return err
-	}
+	_, l := h.campaigns(r)
 	if len(l.Broken) > 0 {
 		return &fault.Fields{List: l.Broken}
 	}
 	head := []string{"id", "shop_number", "shop_name", "name", "state", "channel", "audience", "starts_at", "ends_at", "reserved", "sent", "skipped", "expired", "dead", "in_flight", "currency", "orders", "ordered", "discount", "revenue"}
-	return shell.FileOf("campaigns", slices.Concat(head, shell.SMSHead(), shell.IncrementHead()), func(p campaign.Past) []any {
+	return shell.FileOf("campaigns", slices.Concat(head, shell.SMSHead(), shell.IncrementHead()), func(found shell.Found[campaign.Past]) []any {
+		p := found.Row
 		n, s := p.Progress, p.Results.Meant().Spent
 		cells := []any{p.ID, p.Shop, p.ShopName, p.Name, string(p.State), p.Channel.String(), string(p.Audience.Kind), p.StartsAt, p.EndsAt,
 			n.Reserved, n.Sent, n.Skipped, n.Expired, n.Dead, n.InFlight, s.Currency, s.Orders, int64(s.Ordered), int64(s.Discount), int64(s.Revenue())}
@@ -89,14 +88,8 @@ func (h *handlers) exportCampaigns(w http.ResponseWriter, r *http.Request) error
 			brought = &i
 		}
 		return slices.Concat(cells, shell.SMSCells(p.Results.SMS), shell.IncrementCells(brought))
-	}).Send(h.Shell, w, r, func(write func(campaign.Past) error) error {
-		return l.Pages(func(list []campaign.Status) error {
-			some, err := h.Campaigns.WithResults(r.Context(), list)
-			if err != nil {
-				return err
-			}
-			return shell.Each(some)(write)
-		})
+	}).Send(h.Shell, w, r, func(write func(shell.Found[campaign.Past]) error) error {
+		return l.Pages(func(list []shell.Found[campaign.Past]) error { return shell.Each(list)(write) })
 	})
 }
 
@@ -104,6 +97,11 @@ func (h *handlers) exportCampaigns(w http.ResponseWriter, r *http.Request) error
 // see them; without a name the number is shown.
 func (h *handlers) audienceNames(r *http.Request, list ...campaign.Audience) campaignpages.AudienceNames {
 	names := campaignpages.AudienceNames{}
+	h.addNames(r, names, list...)
+	return names
+}
+
+func (h *handlers) addNames(r *http.Request, names campaignpages.AudienceNames, list ...campaign.Audience) {
 	for _, a := range list {
 		key := campaignpages.AudienceKey(a)
 		if _, known := names[key]; known || a.ID == 0 {
@@ -120,7 +118,6 @@ func (h *handlers) audienceNames(r *http.Request, list ...campaign.Audience) cam
 			}
 		}
 	}
-	return names
 }
 
 func (h *handlers) loadCampaign(r *http.Request) (campaign.Status, error) {

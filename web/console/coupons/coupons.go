@@ -32,18 +32,27 @@ type Deps struct {
 	Carts cart.Lists
 	// Patience is how long a page waits for the worker that gives a coupon.
 	Patience time.Duration
+	// Others are the dependencies of the further databases whose reviews lists have too. Of their fields
+	// lists use those that read.
+	Others []Deps
 }
 
 // handlers answer the requests of this package's pages.
 type handlers struct {
 	*shell.Shell
 	Deps
+	// cells are the handlers of all databases, these first.
+	cells []*handlers
 }
 
 // Routes returns the routes about coupons, codes and grants. It also sets the content of the job
 // pages of grants.
 func Routes(sh *shell.Shell, d Deps) []shell.Route {
 	h := &handlers{Shell: sh, Deps: d}
+	h.cells = []*handlers{h}
+	for _, o := range d.Others {
+		h.cells = append(h.cells, &handlers{Shell: sh, Deps: o})
+	}
 	h.showGrantJobs()
 	return append(append(h.giftRoutes(), h.reviewRoutes()...), []shell.Route{
 		shell.Live(time.Second, shell.Get("/templates/{id}/claims", staff.View, shell.With(shell.TemplateOf(h.Templates), h.showClaims))),

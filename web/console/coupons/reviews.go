@@ -1,6 +1,7 @@
 package coupons
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 	"time"
@@ -18,7 +19,7 @@ import (
 func (h *handlers) reviewRoutes() []shell.Route {
 	return []shell.Route{
 		shell.Get("/reviews", staff.View, h.listReviews),
-		shell.Get("/reviews.csv", staff.View, shell.CSV(h.Shell, h.reviews)),
+		shell.Get("/reviews.csv", staff.View, shell.CSV(h.Shell, h.joinedReviews)),
 		shell.Live(2*time.Second, shell.Get("/reviews/{id}", staff.View, h.showReview)),
 		shell.Get("/reviews/{id}/{step:suspend|return|restore|let_be|approve|decline}", staff.ManageUsers, shell.With(h.reviewOf, h.confirmReviewStep)),
 		shell.Post("/reviews/{id}/{step:suspend|return|restore|let_be|approve|decline}", staff.ManageUsers, shell.With(h.reviewOf, h.takeReviewStep)),
@@ -26,6 +27,15 @@ func (h *handlers) reviewRoutes() []shell.Route {
 		shell.Post("/reviews/{id}/appeals/{coupon}/{answer:restored|upheld}", staff.ManageUsers, shell.With(h.reviewOf, h.giveAnswer)),
 		shell.Post("/templates/{id}/review", staff.ManageUsers, shell.With(shell.PathID, h.reviewAgain)),
 	}
+}
+
+// joinedReviews are the reviews of all databases.
+func (h *handlers) joinedReviews(r *http.Request) (couponpages.Reviews, shell.List[shell.Found[review.Review], string], error) {
+	p, _, err := h.reviews(r)
+	return p, shell.Joined(h.Shell, r, h.cells, func(h *handlers, r *http.Request) shell.List[review.Review, shell.Place] {
+		_, l, _ := h.reviews(r) // it was read without an error
+		return l
+	}, func(a, b review.Review) int { return cmp.Or(b.ChangedAt.Compare(a.ChangedAt), cmp.Compare(b.ID, a.ID)) }), err
 }
 
 // reviews are the groups that the address selects, those that changed last first.
@@ -53,16 +63,22 @@ func (h *handlers) reviews(r *http.Request) (p couponpages.Reviews, l shell.List
 }
 
 func (h *handlers) listReviews(w http.ResponseWriter, r *http.Request) error {
-	p, list, err := h.reviews(r)
+	p, list, err := h.joinedReviews(r)
 	if err != nil {
 		return err
 	}
-	if p.List, p.Paged, err = list.Page(r); err != nil {
+	found, paged, err := list.Page(r)
+	if err != nil {
 		return err
 	}
-	if p.Accuracies, err = h.Reviews.Accuracies(r.Context(), shell.Actor(r)); err != nil {
+	p.List, p.Paged = shell.Rows(found), paged
+	rules, err := shell.Across(h.Shell, r, h.cells, func(h *handlers, r *http.Request) ([]review.Accuracy, error) {
+		return h.Reviews.Accuracies(r.Context(), shell.Actor(r))
+	})
+	if err != nil {
 		return err
 	}
+	p.Accuracies = sumOf(rules)
 	if id, err := strconv.ParseInt(r.FormValue("template"), 10, 64); err == nil && id > 0 {
 		run, ok, err := h.Reviews.Run(r.Context(), shell.Actor(r), id)
 		if err != nil {
@@ -74,6 +90,19 @@ func (h *handlers) listReviews(w http.ResponseWriter, r *http.Request) error {
 		p.TemplateID = id
 	}
 	return h.Listed(w, r, p.Results(), p.Page())
+}
+
+// sumOf adds the figures of the databases by rule; each has them in the order of [review.Rules].
+func sumOf(got []*[]review.Accuracy) []review.Accuracy {
+	sum := *got[0]
+	for _, o := range got[1:] {
+		if o != nil {
+			for i, a := range *o {
+				sum[i].Groups, sum[i].Suspended, sum[i].Restored = sum[i].Groups+a.Groups, sum[i].Suspended+a.Suspended, sum[i].Restored+a.Restored
+			}
+		}
+	}
+	return sum
 }
 
 func (h *handlers) reviewOf(r *http.Request) (review.Review, error) {

@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -55,11 +56,13 @@ func (h *handlers) listDeadLetters(w http.ResponseWriter, r *http.Request) error
 	typed, f, broken := h.typedFilter(r)
 	p := deliverypages.DeadLetters{Filter: typed, Errors: broken}
 	if len(broken) == 0 {
-		groups, err := h.DeadLetters.Groups(r.Context(), shell.Actor(r), f)
+		got, err := shell.Across(h.Shell, r, h.cells, func(h *handlers, r *http.Request) ([]delivery.DeadLetterGroup, error) {
+			return h.DeadLetters.Groups(r.Context(), shell.Actor(r), f)
+		})
 		if err != nil {
 			return err
 		}
-		p.Groups = groups
+		p.Groups = joinGroups(got)
 	}
 	var err error
 	if p.Jobs, err = h.deadLetterJobs(r); err != nil {
@@ -69,8 +72,84 @@ func (h *handlers) listDeadLetters(w http.ResponseWriter, r *http.Request) error
 }
 
 func (h *handlers) deadLetterJobs(r *http.Request) (deliverypages.Jobs, error) {
-	list, err := h.DeadLetters.Jobs(r.Context(), shell.Actor(r), recentJobs)
-	return deliverypages.Jobs{List: list}, err
+	got, err := shell.Across(h.Shell, r, h.cells, func(h *handlers, r *http.Request) ([]delivery.DeadLetterJob, error) {
+		return h.DeadLetters.Jobs(r.Context(), shell.Actor(r), recentJobs)
+	})
+	return deliverypages.Jobs{List: shell.Merged(got, func(a, b delivery.DeadLetterJob) int { return b.CreatedAt.Compare(a.CreatedAt) }, recentJobs)}, err
+}
+
+// joinGroups returns the groups of all databases, most dead letters first. Groups of one channel and
+// error are one.
+func joinGroups(got []*[]delivery.DeadLetterGroup) (all []delivery.DeadLetterGroup) {
+	all = *got[0]
+	for _, groups := range got[1:] {
+		if groups == nil {
+			continue
+		}
+		for _, g := range *groups {
+			i := slices.IndexFunc(all, func(o delivery.DeadLetterGroup) bool { return o.Channel == g.Channel && o.Fingerprint == g.Fingerprint })
+			if i < 0 {
+				all = append(all, g)
+				continue
+			}
+			o := &all[i]
+			o.Dead += g.Dead
+			if g.FirstAt.Before(o.FirstAt) {
+				o.FirstAt = g.FirstAt
+			}
+			if g.LastAt.After(o.LastAt) {
+				o.LastAt = g.LastAt
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b delivery.DeadLetterGroup) int { return cmp.Compare(b.Dead, a.Dead) })
+	return all
+}
+
+// dryRun returns what a replay would do in all databases, at an equal share of the rate in each. A
+// database without such dead letters takes no part.
+func (h *handlers) dryRun(r *http.Request, f delivery.DeadLetterFilter, rate int) (sum delivery.Triage, taking []*handlers, share int, _ error) {
+	share = rate
+	for {
+		got, err := shell.AcrossAll(h.Shell, r, h.cells, func(h *handlers, r *http.Request) (delivery.Triage, error) {
+			return h.DeadLetters.DryRun(r.Context(), shell.Actor(r), f, share)
+		})
+		if err != nil {
+			return sum, nil, 0, err
+		}
+		sum, taking = delivery.Triage{}, nil
+		for n, t := range got {
+			if sum = sum.Plus(*t); t.Total > 0 {
+				taking = append(taking, h.cells[n])
+			}
+		}
+		if taking == nil {
+			taking = h.cells[:1]
+		}
+		each := (rate + len(taking) - 1) / len(taking)
+		if share <= each {
+			return sum, taking, share, nil
+		}
+		share = each
+	}
+}
+
+// start begins the action in each database that has such dead letters. Repeating it with the same key
+// begins nothing new.
+func (h *handlers) start(r *http.Request, o delivery.DeadLetterOrder) error {
+	taking := h.cells
+	if len(taking) > 1 {
+		var err error
+		if _, taking, o.Rate, err = h.dryRun(r, o.Filter, o.Rate); err != nil {
+			return err
+		}
+	}
+	for _, of := range taking {
+		if _, err := of.DeadLetters.Start(r.Context(), shell.Actor(r), o); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // refreshJobs renders the part of the page that is live while a job runs. When the last job ends,
@@ -92,10 +171,11 @@ func (h *handlers) listSingleDeadLetters(w http.ResponseWriter, r *http.Request)
 		return h.refuseFilter(w, r, typed)
 	}
 	p := deliverypages.DeadLetterList{Filter: typed}
-	var err error
-	if p.List, p.Paged, err = h.letters(r, typed, f).Page(r); err != nil {
+	found, paged, err := h.joinedLetters(r, typed, f).Page(r)
+	if err != nil {
 		return err
 	}
+	p.List, p.Paged = shell.Rows(found), paged
 	p.Export = typed.URL("/dead-letters.csv")
 	shell.NameEach(h.Shell, r, p.List, func(d delivery.DeadLetter) user.ID { return d.UserID })
 	return h.Show(w, r, http.StatusOK, p.Page())
@@ -107,8 +187,18 @@ type letterKey struct {
 	user  user.ID
 }
 
-// letters returns the dead letters that the filter selects. The addresses of other pages are made
-// from the filter, because an empty fingerprint is a condition.
+// joinedLetters returns the dead letters of all databases that the filter selects.
+func (h *handlers) joinedLetters(r *http.Request, typed pageparts.DeadFilter, f delivery.DeadLetterFilter) shell.List[shell.Found[delivery.DeadLetter], string] {
+	return shell.Joined(h.Shell, r, h.cells, func(h *handlers, r *http.Request) shell.List[delivery.DeadLetter, letterKey] {
+		return h.letters(r, typed, f)
+	},
+		func(a, b delivery.DeadLetter) int {
+			return cmp.Or(a.FirstAt.Compare(b.FirstAt), cmp.Compare(a.BatchID, b.BatchID), cmp.Compare(a.UserID, b.UserID))
+		})
+}
+
+// letters returns the dead letters of one database that the filter selects. The addresses of other
+// pages are made from the filter, because an empty fingerprint is a condition.
 func (h *handlers) letters(r *http.Request, typed pageparts.DeadFilter, f delivery.DeadLetterFilter) shell.List[delivery.DeadLetter, letterKey] {
 	return shell.List[delivery.DeadLetter, letterKey]{Keys: shell.Keys[letterKey]{
 		Param: "after",
@@ -157,7 +247,7 @@ func (h *handlers) askReplay(w http.ResponseWriter, r *http.Request, status int,
 	if refused == nil {
 		refused = unread
 	}
-	t, err := h.DeadLetters.DryRun(r.Context(), shell.Actor(r), f, rate)
+	t, _, _, err := h.dryRun(r, f, rate)
 	if err != nil {
 		return err
 	}
@@ -196,7 +286,7 @@ func (h *handlers) replay(w http.ResponseWriter, r *http.Request) error {
 	}
 	rate, broken := typedRate(r)
 	if broken == nil {
-		_, err := h.DeadLetters.Start(r.Context(), shell.Actor(r), delivery.DeadLetterOrder{Action: delivery.Replay, Filter: f, Rate: rate,
+		err := h.start(r, delivery.DeadLetterOrder{Action: delivery.Replay, Filter: f, Rate: rate,
 			Reason: shell.Reason(r), RequestKey: shell.RequestKey(r)})
 		if broken = shell.FieldsOf(err); broken == nil && err != nil {
 			return err
@@ -214,7 +304,7 @@ func (h *handlers) confirmDiscard(w http.ResponseWriter, r *http.Request) error 
 	if len(broken) > 0 {
 		return h.refuseFilter(w, r, typed)
 	}
-	t, err := h.DeadLetters.DryRun(r.Context(), shell.Actor(r), f, 0)
+	t, _, _, err := h.dryRun(r, f, 0)
 	if err != nil {
 		return err
 	}
@@ -234,7 +324,7 @@ func (h *handlers) discard(w http.ResponseWriter, r *http.Request) error {
 	if len(broken) > 0 {
 		return h.refuseFilter(w, r, typed)
 	}
-	if _, err := h.DeadLetters.Start(r.Context(), shell.Actor(r), delivery.DeadLetterOrder{Action: delivery.Discard, Filter: f, Reason: shell.Reason(r),
+	if err := h.start(r, delivery.DeadLetterOrder{Action: delivery.Discard, Filter: f, Reason: shell.Reason(r),
 		RequestKey: shell.RequestKey(r)}); err != nil {
 		return err
 	}
@@ -279,5 +369,5 @@ func (h *handlers) exportDeadLetters(w http.ResponseWriter, r *http.Request) err
 	if len(broken) > 0 {
 		return &fault.Fields{List: broken}
 	}
-	return h.letters(r, typed, f).Send(h.Shell, w, r)
+	return h.joinedLetters(r, typed, f).Send(h.Shell, w, r)
 }

@@ -33,17 +33,26 @@ type Deps struct {
 	Providers Providers
 	// Mail checks the records of the domain that mails come from.
 	Mail MailCheck
+	// Others are the dependencies of the further databases whose dead letters lists have too. Of their
+	// fields only DeadLetters is used.
+	Others []Deps
 }
 
 // handlers answer the requests of this package's pages.
 type handlers struct {
 	*shell.Shell
 	Deps
+	// cells are the handlers of all databases, these first.
+	cells []*handlers
 }
 
 // Routes returns the routes about channels, deliveries and dead letters.
 func Routes(sh *shell.Shell, d Deps) []shell.Route {
 	h := &handlers{Shell: sh, Deps: d}
+	h.cells = []*handlers{h}
+	for _, o := range d.Others {
+		h.cells = append(h.cells, &handlers{Shell: sh, Deps: o})
+	}
 	return []shell.Route{
 		shell.Live(2*time.Second, shell.Get("/channels", staff.View, h.listChannels)),
 		shell.Get("/channels/mail", staff.View, h.checkMail),

@@ -91,11 +91,11 @@ func undoable(j job.Job) (b template.Bulk, result template.BulkResult, ok bool) 
 
 // confirmBulk shows the effect of the step before it is taken.
 func (h *handlers) confirmBulk(w http.ResponseWriter, r *http.Request) error {
-	b, err := h.bulkOf(r)
+	parts, err := h.bulkParts(r)
 	if err != nil {
 		return h.unread(w, r, err)
 	}
-	rehearsal, err := h.Bulks.Rehearse(r.Context(), shell.Actor(r), b)
+	rehearsal, err := rehearseBulk(r, parts)
 	if shell.FieldsOf(err) != nil {
 		return h.Done(w, r, "/templates", ui.Warn, ui.FieldText(r.Context(), shell.FieldsOf(err)[0]))
 	}
@@ -103,6 +103,7 @@ func (h *handlers) confirmBulk(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	l := shell.Frame(r).Locale
+	b := parts[0].Bulk
 	step, kind, keep := string(b.Transition), "primary", ""
 	submit := l.T("do." + step)
 	if b.Transition == template.Closing || b.Transition == template.Cancelling {
@@ -125,8 +126,10 @@ func (h *handlers) confirmBulk(w http.ResponseWriter, r *http.Request) error {
 			}
 		}
 	default:
-		for _, id := range b.IDs {
-			hidden = append(hidden, [2]string{"id", strconv.FormatInt(id, 10)})
+		for _, p := range parts {
+			for _, id := range p.IDs {
+				hidden = append(hidden, [2]string{"id", strconv.FormatInt(id, 10)})
+			}
 		}
 	}
 	return h.Ask(w, r, http.StatusOK, pageparts.Confirmation{Active: "templates", Crumbs: []ui.Crumb{{Label: l.T("nav.templates"), URL: "/templates"}},
@@ -135,23 +138,29 @@ func (h *handlers) confirmBulk(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (h *handlers) startBulk(w http.ResponseWriter, r *http.Request) error {
-	b, err := h.bulkOf(r)
+	parts, err := h.bulkParts(r)
 	if err != nil {
 		return h.unread(w, r, err)
 	}
-	b.Reason = shell.Reason(r)
-	title := shell.Say(r, "bulk."+string(b.Transition)+".all")
-	if !b.All {
-		title = shell.Frame(r).Locale.N("bulk."+string(b.Transition)+".title", int64(len(b.IDs)))
+	to := "/templates" // the jobs of several databases have no common page
+	for _, b := range parts {
+		b.Reason = shell.Reason(r)
+		title := shell.Say(r, "bulk."+string(b.Transition)+".all")
+		if !b.All {
+			title = shell.Frame(r).Locale.N("bulk."+string(b.Transition)+".title", int64(len(b.IDs)))
+		}
+		j, err := b.Bulks.Start(r.Context(), shell.Actor(r), b.Bulk, title, r.PostFormValue("request_key"))
+		if shell.FieldsOf(err) != nil {
+			return h.Done(w, r, "/templates", ui.Warn, ui.FieldText(r.Context(), shell.FieldsOf(err)[0]))
+		}
+		if err != nil {
+			return err
+		}
+		if len(parts) == 1 {
+			to = pageparts.Work{Job: j}.URL()
+		}
 	}
-	j, err := h.Bulks.Start(r.Context(), shell.Actor(r), b, title, r.PostFormValue("request_key"))
-	if shell.FieldsOf(err) != nil {
-		return h.Done(w, r, "/templates", ui.Warn, ui.FieldText(r.Context(), shell.FieldsOf(err)[0]))
-	}
-	if err != nil {
-		return err
-	}
-	return h.Done(w, r, pageparts.Work{Job: j}.URL(), ui.Good, shell.Say(r, "bulk.started"))
+	return h.Done(w, r, to, ui.Good, shell.Say(r, "bulk.started"))
 }
 
 // bulkActions offers to take a finished bulk job back.

@@ -120,6 +120,9 @@ type Deps struct {
 	States *shell.ChannelStates
 	// Channels are the channels with a configured sender.
 	Channels delivery.Available
+	// Others are the dependencies of the further databases whose drops lists have too. Of their fields
+	// lists use those that read.
+	Others []Deps
 }
 
 // MessageStep is the step of the form about the messages. Its fields are read from the request.
@@ -160,6 +163,8 @@ type Alerts interface {
 type handlers struct {
 	*shell.Shell
 	Deps
+	// cells are the handlers of all databases, these first.
+	cells []*handlers
 	// cockpits are the cockpits with viewers, by template.
 	cockpits *shell.Hub[int64, *snapshots]
 	ahead    *shell.Recent[[]forecast.ChannelForecast]
@@ -184,6 +189,7 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 	h := newHandlers(sh, d)
 	sh.BeforeClose(h.cockpits.Close)
 	sh.CountWatched(h.cockpits.Watching)
+	h.withOthers()
 	h.showBulkJobs()
 	// The form shows previews of messages, some of them mails in frames.
 	forms := shell.Framing([]shell.Route{
@@ -256,8 +262,8 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Get("/series/{id}/{step:pause|resume|end}", staff.ManageTemplates, h.confirmSeries),
 		shell.Post("/series/{id}/{step:pause|resume|end}", staff.ManageTemplates, h.takeSeries),
 		shell.Post("/series/{id}/holidays", staff.ManageTemplates, shell.With(shell.PathID, h.saveHolidays)),
-		shell.Get("/shops", staff.View, shell.With(h.ShopsOf, h.listShops)),
-		shell.Get("/shops.csv", staff.View, shell.With(h.ShopsOf, h.exportShops)),
+		shell.Get("/shops", staff.View, shell.With(h.AllShopsOf, h.listShops)),
+		shell.Get("/shops.csv", staff.View, shell.With(h.AllShopsOf, h.exportShops)),
 		shell.Post("/shops", staff.ManageTemplates, h.createShop),
 		shell.Get("/shops/new", staff.ManageTemplates, h.newShop),
 		shell.Get("/shops/{id}", staff.ManageTemplates, h.editShop),

@@ -1,6 +1,7 @@
 package drops
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,13 +37,17 @@ func (h *handlers) listTemplates(w http.ResponseWriter, r *http.Request) error {
 	if p.Sort == aheadFirst {
 		parts = phases(q, h.Now())
 	}
-	rows, paged, err := shell.List[phaseRow, phasePlace]{Keys: phasePlaces(len(parts)), Broken: p.Errors, Read: func(after phasePlace, limit int) ([]phaseRow, error) {
-		return h.inPhases(r, parts, after, limit)
-	}, KeyOf: func(row phaseRow) phasePlace { return phasePlace{row.phase, shell.Place{At: row.OpensAt, ID: row.ID}} }}.Page(r)
+	rows, paged, err := shell.Joined(h.Shell, r, h.cells, func(h *handlers, r *http.Request) shell.List[phaseRow, phasePlace] {
+		return shell.List[phaseRow, phasePlace]{Keys: phasePlaces(len(parts)), Broken: p.Errors, Read: func(after phasePlace, limit int) ([]phaseRow, error) {
+			return h.inPhases(r, parts, after, limit)
+		}, KeyOf: func(row phaseRow) phasePlace { return phasePlace{row.phase, shell.Place{At: row.OpensAt, ID: row.ID}} }}
+	}, func(a, b phaseRow) int {
+		return cmp.Or(cmp.Compare(a.phase, b.phase), byOpening(parts[a.phase].Descending)(a.Template, b.Template))
+	}).Page(r)
 	if err != nil {
 		return err
 	}
-	p.List, p.Paged, p.Export = templatesOf(rows), paged, shell.ExportURL(r)
+	p.List, p.Paged, p.Export = templatesOf(shell.Rows(rows)), paged, shell.ExportURL(r)
 	return h.Listed(w, r, p.Part(), p.Page())
 }
 
@@ -135,12 +140,15 @@ func (h *handlers) inPhases(r *http.Request, parts []template.Query, after phase
 
 // selected returns the templates that the filter of the list selects, in the order of their
 // opening.
-func (h *handlers) selected(r *http.Request) (p droppages.Templates, l shell.List[template.Template, shell.Place], err error) {
+func (h *handlers) selected(r *http.Request) (shell.List[shell.Found[template.Template], string], error) {
 	p, q, err := h.templateQuery(r)
-	return p, shell.List[template.Template, shell.Place]{Broken: p.Errors, Read: func(after shell.Place, limit int) ([]template.Template, error) {
-		q.After, q.Limit = template.Cursor{OpensAt: after.At, ID: after.ID}, limit
-		return h.Templates.Templates(r.Context(), shell.Actor(r), q)
-	}, KeyOf: func(t template.Template) shell.Place { return shell.Place{At: t.OpensAt, ID: t.ID} }}, err
+	return shell.Joined(h.Shell, r, h.cells, func(h *handlers, r *http.Request) shell.List[template.Template, shell.Place] {
+		return shell.List[template.Template, shell.Place]{Keys: shell.Places("_"), Broken: p.Errors, Read: func(after shell.Place, limit int) ([]template.Template, error) {
+			q := q
+			q.After, q.Limit = template.Cursor{OpensAt: after.At, ID: after.ID}, limit
+			return h.Templates.Templates(r.Context(), shell.Actor(r), q)
+		}, KeyOf: func(t template.Template) shell.Place { return shell.Place{At: t.OpensAt, ID: t.ID} }}
+	}, byOpening(q.Descending)), err
 }
 
 // released are the first columns of the file of templates, in the order of release 0.1.0.
@@ -177,7 +185,7 @@ func templateFile(now time.Time) shell.File[comparedTemplate] {
 
 // exportTemplates sends the templates that the filter of the list selects.
 func (h *handlers) exportTemplates(w http.ResponseWriter, r *http.Request) error {
-	_, l, err := h.selected(r)
+	l, err := h.selected(r)
 	if err != nil {
 		return err
 	}
@@ -185,11 +193,11 @@ func (h *handlers) exportTemplates(w http.ResponseWriter, r *http.Request) error
 		return &fault.Fields{List: l.Broken}
 	}
 	return templateFile(h.Now()).Send(h.Shell, w, r, func(write func(comparedTemplate) error) error {
-		return l.Pages(func(list []template.Template) error {
+		return l.Pages(func(list []shell.Found[template.Template]) error {
 			for _, t := range list {
-				i, err := h.Reports.IncrementOf(r.Context(), t)
+				i, err := h.cells[t.Cell].Reports.IncrementOf(r.Context(), t.Row)
 				if err == nil {
-					err = write(comparedTemplate{t, i})
+					err = write(comparedTemplate{t.Row, i})
 				}
 				if err != nil {
 					return err
@@ -209,7 +217,7 @@ func (h *handlers) templateQuery(r *http.Request) (droppages.Templates, template
 		p.Sort = sort
 	}
 	var err error
-	if p.Shops, err = h.ShopsOf(r); err != nil {
+	if p.Shops, err = h.AllShopsOf(r); err != nil {
 		return p, template.Query{}, err
 	}
 	f := h.Filter(r)

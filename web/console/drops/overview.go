@@ -33,15 +33,11 @@ func (h *handlers) overview(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if !shell.Partial(r) && !p.First {
-		if p.Tasks, err = h.tasks(r, p.Upcoming); err != nil {
-			return err
-		}
-	}
 	return h.Either(w, r, p.Live(), p.Page())
 }
 
-func (h *handlers) overviewPage(r *http.Request) (droppages.Overview, error) {
+// ownOverview returns the first page with the drops of this database.
+func (h *handlers) ownOverview(r *http.Request) (droppages.Overview, error) {
 	ctx, by := r.Context(), shell.Actor(r)
 	var p droppages.Overview
 	var err error
@@ -80,6 +76,11 @@ func (h *handlers) overviewPage(r *http.Request) (droppages.Overview, error) {
 	}
 	if p.Earned.Overview, err = h.Reports.Earned(ctx, by, 0, earnedDays); err != nil {
 		return p, err
+	}
+	if !shell.Partial(r) {
+		if p.Tasks, err = h.tasks(r, p.Upcoming); err != nil {
+			return p, err
+		}
 	}
 	return p, h.judge(r, &p)
 }
@@ -165,8 +166,7 @@ func (h *handlers) judge(r *http.Request, p *droppages.Overview) error {
 		return err
 	}
 	p.Attention = append(p.Attention, budgets...)
-	// Failures come before warnings.
-	slices.SortStableFunc(p.Attention, func(a, b droppages.Attention) int { return ui.Severity(a.Tone) - ui.Severity(b.Tone) })
+	p.Attention = bySeverity(p.Attention)
 	return nil
 }
 

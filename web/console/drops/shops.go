@@ -113,6 +113,9 @@ type Shops interface {
 
 // exportShops sends the shops that the viewer may see.
 func (h *handlers) exportShops(w http.ResponseWriter, r *http.Request, list []template.Shop) error {
+	if len(shell.Frame(r).Silent) > 0 {
+		return shell.ErrSilent
+	}
 	return shell.FileOf("shops", []string{"shop_number", "name", "timezone"}, func(s template.Shop) []any {
 		return []any{s.Number, s.Name, s.Timezone}
 	}).Send(h.Shell, w, r, shell.Each(list))

@@ -20,6 +20,8 @@ type List[Row any, Key comparable] struct {
 	// Read returns at most limit rows after the row with the key after; the zero key is the
 	// beginning.
 	Read func(after Key, limit int) ([]Row, error)
+	// Whole is Read for files, nil = files use Read.
+	Whole func(after Key, limit int) ([]Row, error)
 	// KeyOf returns the key of a row.
 	KeyOf func(Row) Key
 	// File is the list as a file; without a name there is none.
@@ -71,8 +73,12 @@ func (l List[Row, Key]) Send(sh *Shell, w http.ResponseWriter, r *http.Request) 
 
 // Pages hands all rows to write, at most [ExportPage] at once. No filter may be broken.
 func (l List[Row, Key]) Pages(write func([]Row) error) error {
+	read := l.Read
+	if l.Whole != nil {
+		read = l.Whole
+	}
 	for after := *new(Key); ; {
-		list, err := l.Read(after, ExportPage)
+		list, err := read(after, ExportPage)
 		if err == nil {
 			err = write(list)
 		}

@@ -51,6 +51,9 @@ type Deps struct {
 	// is one.
 	Cells []string
 	Cell  string
+	// Others are the further databases whose rows lists have too; empty = the lists have the rows of
+	// one database.
+	Others []Another
 }
 
 // A Shell is the common part of all pages: the frame they are rendered in, sessions and the check
@@ -90,6 +93,7 @@ type Shell struct {
 	watched  []func() int
 	cells    []string
 	cell     string
+	others   []Another
 }
 
 // New returns a shell. Call [Shell.Mount] before it answers requests. New panics if the catalogues
@@ -104,7 +108,7 @@ func New(d Deps) *Shell {
 		panic(err)
 	}
 	sh := &Shell{PublicURL: d.PublicURL, DefaultZone: d.DefaultZone, Now: d.Now, Log: d.Log, Languages: languages, Assets: assets,
-		security: d.Security, replica: d.Replica, shops: d.ShopList, alerts: d.Unread, present: newAccessCache(d.Staff.Present, d.Now), own: map[string]http.Handler{}, jobs: map[string]JobView{}, cells: d.Cells, cell: d.Cell}
+		security: d.Security, replica: d.Replica, shops: d.ShopList, alerts: d.Unread, present: newAccessCache(d.Staff.Present, d.Now), own: map[string]http.Handler{}, jobs: map[string]JobView{}, cells: d.Cells, cell: d.Cell, others: d.Others}
 	sh.Sessions = newSessions(d, sh.Fail)
 	sh.live.hub = NewHub(sh.LookAtPart, func(p *liveFragment) time.Duration { return p.every })
 	return sh

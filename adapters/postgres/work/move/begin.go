@@ -86,16 +86,16 @@ func (r *move) begin(ctx context.Context) (state string, err error) {
 		return "", cell.ErrNotMovable.Because("the other database has rows of a shop %d already", r.shop)
 	}
 	// In the target first: rows of a shop that arrives are recognised by it.
-	tag, err := r.Target.Pool.Exec(ctx, `insert into moves (shop_number, cell, state) values ($1, $2, 'arriving')
+	added, err := write(ctx, r.Target, "move.arriving", `insert into moves (shop_number, cell, state) values ($1, $2, 'arriving')
 		on conflict (shop_number) do update set cell = excluded.cell, state = excluded.state, started_at = clock_timestamp(), moved_at = null where moves.state in ('left', 'arriving')`,
 		r.shop, r.source)
-	if err == nil && tag.RowsAffected() == 0 {
+	if err == nil && added == 0 {
 		err = cell.ErrNotMovable.Because("shop %d is leaving the other database; complete that move first", r.shop)
 	}
 	if err != nil {
 		return "", err
 	}
-	_, err = r.Source.Pool.Exec(ctx, `insert into moves (shop_number, cell, state) values ($1, $2, 'leaving') on conflict (shop_number) do nothing`, r.shop, r.target)
+	_, err = write(ctx, r.Source, "move.leaving", `insert into moves (shop_number, cell, state) values ($1, $2, 'leaving') on conflict (shop_number) do nothing`, r.shop, r.target)
 	return "leaving", err
 }
 

@@ -207,7 +207,7 @@ func (s shape) literals(keys [][]string) string {
 // store makes the rows that meet the condition in the other database what they are in the source. Rows
 // that the source does not have are removed if remove is set.
 func (t copied) store(ctx context.Context, source pgx.Tx, to *pg.DB, s shape, remove bool) error {
-	return inTarget(ctx, to, func(target pgx.Tx) error {
+	return inTx(ctx, to, "copies.store", func(target pgx.Tx) error {
 		person := ofPerson[t.name]
 		if person != "" {
 			if _, err := target.Exec(ctx, `select pg_advisory_xact_lock_shared(`+pg.Erasing+`)`); err != nil {
@@ -241,7 +241,7 @@ func (c Copier) erase(ctx context.Context, home pgx.Tx, ids []int64, again bool)
 		from unnest($1::bigint[]) u left join erased_users e on e.user_id = u`, ids).Scan(&erased, &lifted); err != nil {
 		return err
 	}
-	if _, err := c.Cell.Pool.Exec(ctx, `delete from erased_users where user_id = any($1)`, lifted); err != nil {
+	if _, err := write(ctx, c.Cell, "copies.lift", `delete from erased_users where user_id = any($1)`, lifted); err != nil {
 		return err
 	}
 	if err := c.Cell.Pool.QueryRow(ctx, `select coalesce(array_agg(u order by u), '{}') from unnest($1::bigint[]) u
@@ -280,10 +280,10 @@ func (c Copier) Compare(ctx context.Context) error {
 	})
 	const compared = `update copying_cells set compared_at = clock_timestamp() where cell = $1`
 	if err == nil {
-		_, err = c.Cell.Pool.Exec(ctx, compared, 0)
+		_, err = write(ctx, c.Cell, "copies.compared", compared, 0)
 	}
 	if err == nil {
-		_, err = c.Home.Pool.Exec(ctx, compared, c.Number)
+		_, err = write(ctx, c.Home, "copies.compared", compared, c.Number)
 	}
 	return pg.Translate(err)
 }

@@ -107,7 +107,13 @@ func TestCopies(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	if l, err := workdb.NewCells(s.home.DB).Lag(t.Context()); err != nil || l.Due[1] <= 0 || l.Stalled != 0 {
+		t.Errorf("changes wait: %v %v", l, err)
+	}
 	s.copyAll()
+	if l, err := workdb.NewCells(s.home.DB).Lag(t.Context()); err != nil || l.Due[1] != 0 || len(l.Due) != 1 {
+		t.Errorf("no change waits: %v %v", l, err)
+	}
 	s.same("changed")
 	if n := s.cell.Number(`select count(*) from idempotency_keys`) + s.cell.Number(`select count(*) from users where id = 2000`); n != 0 {
 		t.Error("the user was not erased in the cell")

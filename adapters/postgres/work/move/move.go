@@ -107,7 +107,7 @@ func (m Mover) Undo(ctx context.Context, shop int64) error {
 			if err := r.readIDs(ctx, source); err != nil {
 				return err
 			}
-			return inTarget(ctx, r.Target, func(target pgx.Tx) error {
+			return inTx(ctx, r.Target, "move.undo", func(target pgx.Tx) error {
 				for _, t := range slices.Backward(r.tables(bulk, others)) {
 					if t.name == "shops" { // may have been there before
 						continue
@@ -122,7 +122,7 @@ func (m Mover) Undo(ctx context.Context, shop int64) error {
 		if err != nil {
 			return err
 		}
-		_, err = r.Source.Pool.Exec(ctx, `delete from moves where shop_number = $1`, shop)
+		_, err = write(ctx, r.Source, "move.undone", `delete from moves where shop_number = $1`, shop)
 		return err
 	}))
 }
@@ -203,7 +203,7 @@ func (r *move) beginAbove(ctx context.Context, source pgx.Tx, tables []table) er
 	if err := source.QueryRow(ctx, `select last_value from hook_sequence`).Scan(&sequence); err != nil {
 		return err
 	}
-	if _, err := r.Target.Pool.Exec(ctx, `select setval('hook_sequence', $1 + 100000) from hook_sequence where last_value <= $1`, sequence); err != nil {
+	if _, err := write(ctx, r.Target, "move.above", `select setval('hook_sequence', $1 + 100000) from hook_sequence where last_value <= $1`, sequence); err != nil {
 		return err
 	}
 	named, err := pgx.CollectRows(pg.Rows(ctx, source, `select name from cell_identities where name = any($1) order by name`, names), pgx.RowTo[string])
@@ -212,7 +212,7 @@ func (r *move) beginAbove(ctx context.Context, source pgx.Tx, tables []table) er
 		if err := source.QueryRow(ctx, `select coalesce(max(id), 0) from `+name).Scan(&greatest); err != nil {
 			return err
 		}
-		if _, err := r.Target.Pool.Exec(ctx, `select begin_above($1, $2)`, name, greatest); err != nil {
+		if _, err := write(ctx, r.Target, "move.above", `select begin_above($1, $2)`, name, greatest); err != nil {
 			return err
 		}
 	}
@@ -223,7 +223,7 @@ func (r *move) beginAbove(ctx context.Context, source pgx.Tx, tables []table) er
 // the rows from the source.
 func (r *move) leave(ctx context.Context) error {
 	var began time.Time
-	err := pgx.BeginFunc(ctx, r.Source.Pool, func(source pgx.Tx) error {
+	err := inTx(ctx, r.Source, "move.leave", func(source pgx.Tx) error {
 		if _, err := source.Exec(ctx, `set local lock_timeout = '`+lockWait+`'`); err != nil {
 			return err
 		}
@@ -342,7 +342,7 @@ func (r *move) arrive(ctx context.Context) error {
 		if len(names) == 0 {
 			break
 		}
-		if err := inTarget(ctx, r.Target, func(target pgx.Tx) error {
+		if err := inTx(ctx, r.Target, "move.arrive", func(target pgx.Tx) error {
 			for from, to := 0, 0; from < len(names); from = to {
 				for to = from; to < len(names) && names[to] == names[from]; to++ {
 				}
@@ -355,11 +355,11 @@ func (r *move) arrive(ctx context.Context) error {
 		}); err != nil {
 			return err
 		}
-		if _, err := r.Source.Pool.Exec(ctx, `delete from moving_rows where shop_number = $1 and seq <= $2`, r.shop, last); err != nil {
+		if _, err := write(ctx, r.Source, "move.arrived", `delete from moving_rows where shop_number = $1 and seq <= $2`, r.shop, last); err != nil {
 			return err
 		}
 	}
-	if err := inTarget(ctx, r.Target, func(target pgx.Tx) error {
+	if err := inTx(ctx, r.Target, "move.taken", func(target pgx.Tx) error {
 		tag, err := target.Exec(ctx, `delete from moves where shop_number = $1 and state = 'arriving'`, r.shop)
 		if err != nil || tag.RowsAffected() == 0 {
 			return err
@@ -368,6 +368,6 @@ func (r *move) arrive(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	_, err := r.Source.Pool.Exec(ctx, `update moves set state = 'left' where shop_number = $1`, r.shop)
+	_, err := write(ctx, r.Source, "move.left", `update moves set state = 'left' where shop_number = $1`, r.shop)
 	return err
 }

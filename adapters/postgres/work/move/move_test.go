@@ -135,6 +135,9 @@ func TestMove(t *testing.T) {
 		all += n
 	}
 	s.mover.Check = func(context.Context, int64) error {
+		if l, err := workdb.NewCells(s.source.DB).Lag(t.Context()); err != nil || l.Stalled != 0 {
+			t.Errorf("a move that runs stands still: %v %v", l, err)
+		}
 		if n := s.target.Number(`select count(*) from slots where state = 'waiting'`) + s.target.Number(`select count(*) from notices where status = 0`); n > 0 {
 			t.Errorf("%d rows that act are in both databases", n)
 		}
@@ -294,6 +297,9 @@ func TestArrivalGoesOn(t *testing.T) {
 	}
 	if here, there := unfinished(s.source), unfinished(s.target); !strings.HasPrefix(here, "[{Shop:10 Arriving:false Emptied:true ") || !strings.HasPrefix(there, "[{Shop:10 Arriving:true Emptied:false ") {
 		t.Errorf("the doctor is told of %s here and %s there", here, there)
+	}
+	if l, err := workdb.NewCells(s.source.DB).Lag(t.Context()); err != nil || l.Stalled <= 0 {
+		t.Errorf("a move that died does not stand still: %v %v", l, err)
 	}
 	s.target.Exec(`drop trigger fail on notices`)
 	if _, err := s.mover.Move(t.Context(), 10); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/cell"
+	"dropbell/killpoint"
 )
 
 // pageRows is how many rows are compared, and copied if they differ, at once.
@@ -133,7 +134,7 @@ func (p page) equal(ctx context.Context, source pgx.Tx, db *pg.DB) (bool, error)
 		return false, err
 	}
 	var have sums
-	err = inTarget(ctx, db, func(target pgx.Tx) (err error) {
+	err = pgx.BeginFunc(ctx, db.Pool, func(target pgx.Tx) (err error) {
 		have, err = p.sums(ctx, target, p.columns)
 		return err
 	})
@@ -142,7 +143,7 @@ func (p page) equal(ctx context.Context, source pgx.Tx, db *pg.DB) (bool, error)
 
 // remove removes the rows of the page from target that source does not have.
 func (p page) remove(ctx context.Context, source pgx.Tx, db *pg.DB) error {
-	return inTarget(ctx, db, func(target pgx.Tx) error {
+	return inTx(ctx, db, "move.page.remove", func(target pgx.Tx) error {
 		var some bool
 		if err := target.QueryRow(ctx, `select exists (select from `+p.name+` t where `+p.where()+`)`).Scan(&some); err != nil || !some {
 			return err
@@ -158,7 +159,7 @@ func (p page) remove(ctx context.Context, source pgx.Tx, db *pg.DB) error {
 // store stores the rows of the page in target that it does not have or has with other values, and
 // returns how many. A row of another shop is never replaced.
 func (p page) store(ctx context.Context, source pgx.Tx, db *pg.DB) (n int64, err error) {
-	err = inTarget(ctx, db, func(target pgx.Tx) error {
+	err = inTx(ctx, db, "move.page.store", func(target pgx.Tx) error {
 		if err := copyRows(ctx, source, target, p.name, p.columns, `select `+list(p.columns)+` from `+p.name+` t where `+p.where()); err != nil {
 			return err
 		}
@@ -191,7 +192,27 @@ func upsert(ctx context.Context, target pgx.Tx, name string, s shape, only strin
 	return tag.RowsAffected(), err
 }
 
-// inTarget runs do in a transaction of its own.
-func inTarget(ctx context.Context, db *pg.DB, do func(pgx.Tx) error) error {
-	return pgx.BeginFunc(ctx, db.Pool, do)
+// inTx runs do in a transaction of its own. The instants of the kill point are right before and right
+// after the commit.
+func inTx(ctx context.Context, db *pg.DB, point string, do func(pgx.Tx) error) error {
+	err := pgx.BeginFunc(ctx, db.Pool, func(tx pgx.Tx) error {
+		if err := do(tx); err != nil {
+			return err
+		}
+		return killpoint.Before(point)
+	})
+	if err == nil {
+		err = killpoint.After(point)
+	}
+	return err
+}
+
+// write runs one statement that changes rows.
+func write(ctx context.Context, db *pg.DB, point, sql string, args ...any) (changed int64, err error) {
+	err = killpoint.Around(point, func() error {
+		tag, err := db.Pool.Exec(ctx, sql, args...)
+		changed = tag.RowsAffected()
+		return err
+	})
+	return changed, err
 }

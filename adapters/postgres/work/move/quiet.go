@@ -135,7 +135,7 @@ func (r *move) told(ctx context.Context, source pgx.Tx) error {
 	if err := source.QueryRow(ctx, toldSQL, r.shop).Scan(&ids); err != nil || len(ids) == 0 {
 		return err
 	}
-	_, err := r.Target.Pool.Exec(ctx, `insert into handled_events (handler, event_id) select 'hooks', id::uuid from unnest($1::text[]) id on conflict do nothing`, ids)
+	_, err := write(ctx, r.Target, "move.told", `insert into handled_events (handler, event_id) select 'hooks', id::uuid from unnest($1::text[]) id on conflict do nothing`, ids)
 	return err
 }
 
@@ -193,7 +193,7 @@ func (r *move) copyUsers(ctx context.Context, source pgx.Tx) error {
 
 func (r *move) bringUsers(ctx context.Context, source pgx.Tx, ids []int64) error {
 	var alive []int64
-	return inTarget(ctx, r.Target, func(target pgx.Tx) error {
+	return inTx(ctx, r.Target, "move.users", func(target pgx.Tx) error {
 		if _, err := target.Exec(ctx, `select pg_advisory_xact_lock_shared(`+pg.Erasing+`)`); err != nil {
 			return err
 		}

@@ -1,0 +1,183 @@
+package drops
+
+import (
+	"cmp"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"dropbell/domain/forecast"
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
+	droppages "dropbell/views/pages/drops"
+	"dropbell/views/ui"
+	"dropbell/web/console/shell"
+)
+
+// withOthers sets the handlers of all databases, which lists ask.
+func (h *handlers) withOthers() {
+	h.cells = []*handlers{h}
+	for _, d := range h.Others {
+		h.cells = append(h.cells, newHandlers(h.Shell, d))
+	}
+}
+
+// ofOneDatabase are pages with the rows of one database, to which entries of the first page lead.
+var ofOneDatabase = []string{"/dead-messages", "/budgets", "/alerts"}
+
+// overviewPage returns the first page with the drops and the problems of all databases.
+func (h *handlers) overviewPage(r *http.Request) (p droppages.Overview, _ error) {
+	got, err := shell.Across(h.Shell, r, h.cells, (*handlers).ownOverview)
+	if err != nil {
+		return p, err
+	}
+	p = *got[0]
+	if len(got) == 1 {
+		return p, nil
+	}
+	p.Attention, p.Tasks = h.concernsOf(r, 0, p.Attention), h.concernsOf(r, 0, p.Tasks)
+	for n, o := range got[1:] {
+		if o != nil {
+			p = joinOverviews(p, *o)
+			p.Attention = joinConcerns(p.Attention, h.concernsOf(r, n+1, o.Attention))
+			p.Tasks = joinConcerns(p.Tasks, h.concernsOf(r, n+1, o.Tasks))
+		}
+	}
+	p.Attention = bySeverity(p.Attention)
+	return p, nil
+}
+
+// concernsOf returns the entries of database n; their links name it where the page behind needs it.
+func (h *handlers) concernsOf(r *http.Request, n int, list []droppages.Attention) []droppages.Attention {
+	for i, a := range list {
+		if slices.Contains(ofOneDatabase, a.URL) {
+			list[i].URL += "?" + url.Values{shell.CellParam: {shell.Frame(r).Cells[n]}}.Encode()
+		}
+	}
+	return list
+}
+
+// joinConcerns adds the entries of more; the state of a channel is the same in every database.
+func joinConcerns(list, more []droppages.Attention) []droppages.Attention {
+	for _, a := range more {
+		if !slices.Contains(list, a) {
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
+// bySeverity puts failures before warnings.
+func bySeverity(list []droppages.Attention) []droppages.Attention {
+	slices.SortStableFunc(list, func(a, b droppages.Attention) int { return ui.Severity(a.Tone) - ui.Severity(b.Tone) })
+	return list
+}
+
+// byOpening orders drops as a database does; latest is whether the last opening comes first.
+func byOpening(latest bool) func(a, b template.Template) int {
+	return func(a, b template.Template) int {
+		order := cmp.Or(a.OpensAt.Compare(b.OpensAt), cmp.Compare(a.ID, b.ID))
+		if latest {
+			return -order
+		}
+		return order
+	}
+}
+
+// joinOverviews adds the drops and figures of another database to p.
+func joinOverviews(p, o droppages.Overview) droppages.Overview {
+	join := func(a, b []droppages.Drop, latest bool, limit int) []droppages.Drop {
+		order := byOpening(latest)
+		all := shell.Merged([]*[]droppages.Drop{&a, &b}, func(a, b droppages.Drop) int { return order(a.Template, b.Template) }, 0)
+		all = slices.CompactFunc(all, func(a, b droppages.Drop) bool { return a.ID == b.ID }) // while its shop moves
+		return all[:min(limit, len(all))]
+	}
+	if p.First != o.First { // a database without drops has read nothing further
+		if p.First {
+			p.Activity, p.Forecast, p.Accuracy, p.Health, p.Halted, p.Earned = o.Activity, o.Forecast, o.Accuracy, o.Health, o.Halted, o.Earned
+		}
+		p.Upcoming, p.Open, p.First = join(p.Upcoming, o.Upcoming, false, upcomingDrops), join(p.Open, o.Open, true, openDrops), false
+		return p
+	}
+	p.Upcoming, p.Open = join(p.Upcoming, o.Upcoming, false, upcomingDrops), join(p.Open, o.Open, true, openDrops)
+	p.Activity = shell.Merged([]*[]staff.Record{&p.Activity, &o.Activity}, func(a, b staff.Record) int { return b.At.Compare(a.At) }, recentRecords)
+	for i, h := range o.Health {
+		p.Health[i].Counts = p.Health[i].Counts.Plus(h.Counts)
+		p.Health[i].Failing = p.Health[i].Failing || h.Failing
+	}
+	for i, why := range o.Halted {
+		p.Halted[i] = cmp.Or(p.Halted[i], why)
+	}
+	for _, f := range o.Forecast {
+		i := slices.IndexFunc(p.Forecast, func(c forecast.ChannelForecast) bool { return c.Channel == f.Channel })
+		if i < 0 {
+			p.Forecast = append(p.Forecast, f)
+			continue
+		}
+		p.Forecast[i].Jobs, p.Forecast[i].Missed = slices.Concat(p.Forecast[i].Jobs, f.Jobs), p.Forecast[i].Missed+f.Missed
+	}
+	if o.Accuracy.Drops > p.Accuracy.Drops {
+		p.Accuracy = o.Accuracy
+	}
+	p.Earned.Overview = p.Earned.Plus(o.Earned.Overview)
+	if o.Setup == nil {
+		p.Setup = nil
+	}
+	return p
+}
+
+// A bulkPart is a database's part of a step for many templates.
+type bulkPart struct {
+	*handlers
+	template.Bulk
+}
+
+// bulkParts divides the step among the databases that have templates of it. Without the answer of a
+// database that may have some the error is [shell.ErrSilent].
+func (h *handlers) bulkParts(r *http.Request) (parts []bulkPart, _ error) {
+	b, err := h.bulkOf(r)
+	if err != nil || len(h.cells) == 1 || b.UndoOf != 0 {
+		return []bulkPart{{h, b}}, err
+	}
+	got, err := shell.Across(h.Shell, r, h.cells, func(h *handlers, r *http.Request) ([]template.Template, error) {
+		if b.All {
+			return nil, nil
+		}
+		return h.Templates.Templates(r.Context(), shell.Actor(r), template.Query{IDs: b.IDs, Limit: max(1, len(b.IDs))})
+	})
+	if err != nil {
+		return nil, err
+	}
+	named := 0
+	for n, found := range got {
+		own := b
+		own.IDs = nil
+		if found != nil {
+			for _, t := range *found {
+				own.IDs = append(own.IDs, t.ID)
+			}
+		}
+		if named += len(own.IDs); b.All || len(own.IDs) > 0 {
+			parts = append(parts, bulkPart{h.cells[n], own})
+		}
+	}
+	if slices.Contains(got, nil) && (b.All || named < len(b.IDs)) {
+		return nil, shell.ErrSilent
+	}
+	if len(parts) == 0 { // the step refuses what no database has
+		parts = []bulkPart{{h, b}}
+	}
+	return parts, nil
+}
+
+// rehearseBulk returns the effect of a step in all its databases.
+func rehearseBulk(r *http.Request, parts []bulkPart) (sum template.Rehearsal, _ error) {
+	for _, p := range parts {
+		o, err := p.Bulks.Rehearse(r.Context(), shell.Actor(r), p.Bulk)
+		if err != nil {
+			return sum, err
+		}
+		sum = sum.Plus(o)
+	}
+	return sum, nil
+}
