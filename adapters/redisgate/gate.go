@@ -4,6 +4,7 @@
 package redisgate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,7 +84,7 @@ type Options struct {
 	// Patience is how long a claim waits for shards that are being built
 	// before it is answered overloaded; 0 = two seconds.
 	Patience time.Duration
-	Silent   bool // it calls no writers and keepers, which are of real drops: those of a rehearsal look by themselves
+	Silent   bool // no call of writers and keepers: a rehearsal's look by themselves
 }
 
 // A Gate decides claims in Redis. Claims that arrive together at one shard are
@@ -133,9 +134,7 @@ func New(client goredis.UniversalClient, info Info, o Options) *Gate {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Patience == 0 {
-		o.Patience = patience
-	}
+	o.Patience = cmp.Or(o.Patience, patience)
 	return &Gate{client: client, scripts: newScripts(), info: info, options: o, drops: map[int64]*drop{}, none: map[int64]time.Time{},
 		rooms: map[roomKey]*waitingRoom{}, caller: caller{client: client, silent: o.Silent, pending: map[string]struct{}{}}}
 }

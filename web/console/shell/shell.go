@@ -8,6 +8,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/alexedwards/scs/v2"
@@ -83,6 +84,8 @@ type Shell struct {
 	alerts   func(ctx context.Context, m staff.Member) (int, error)
 	present  *accessCache
 	live     liveParts
+	// zones are the time zones that browsers named, by name. A name that is no zone is not kept.
+	zones sync.Map
 	// uploads are the routes that receive files. own holds the handlers of [Shell.Handle] by path.
 	uploads chi.Router
 	own     map[string]http.Handler

@@ -3,7 +3,6 @@ package shell
 import (
 	"net/http"
 	"slices"
-	"sync"
 	"time"
 )
 
@@ -26,21 +25,18 @@ func Zones(inUse string) []string {
 	return list
 }
 
-// browserZones are the time zones that browsers named, by name. A name that is no zone is not kept.
-var browserZones sync.Map
-
 // browserZone returns the time zone of the browser, and the console's own zone for a browser that
 // has not told it.
 func (sh *Shell) browserZone(r *http.Request) *time.Location {
 	name := cookie(r, ZoneCookie)
-	if zone, ok := browserZones.Load(name); ok {
+	if zone, ok := sh.zones.Load(name); ok {
 		return zone.(*time.Location)
 	}
 	zone, err := time.LoadLocation(name)
 	if err != nil || name == "" || name == "Local" { // Local is the zone of the server
 		return sh.DefaultZone
 	}
-	kept, _ := browserZones.LoadOrStore(name, zone)
+	kept, _ := sh.zones.LoadOrStore(name, zone)
 	return kept.(*time.Location)
 }
 
