@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	"dropbell/domain/user"
-	"dropbell/musttest"
 )
 
 // A Browser is a subscription together with the keys that read its pushes.
@@ -28,7 +27,9 @@ type Browser struct {
 func NewBrowser(t testing.TB, endpoint string) Browser {
 	t.Helper()
 	key, err := ecdh.P256().GenerateKey(rand.Reader)
-	musttest.OK(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	b := Browser{key: key, auth: make([]byte, 16)}
 	_, _ = rand.Read(b.auth)
 	b.Endpoint = endpoint
@@ -45,23 +46,35 @@ func (b Browser) Read(t testing.TB, body []byte) []byte {
 	}
 	salt, point, sealed := body[:16], body[21:86], body[86:]
 	sender, err := ecdh.P256().NewPublicKey(point)
-	musttest.OK(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	shared, err := b.key.ECDH(sender)
-	musttest.OK(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	info := "WebPush: info\x00" + string(b.key.PublicKey().Bytes()) + string(point)
 	ikm := derive(t, shared, b.auth, info, 32)
 	block, err := aes.NewCipher(derive(t, ikm, salt, "Content-Encoding: aes128gcm\x00", 16))
-	musttest.OK(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	gcm, err := cipher.NewGCM(block)
-	musttest.OK(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	padded, err := gcm.Open(nil, derive(t, ikm, salt, "Content-Encoding: nonce\x00", 12), sealed, nil)
-	musttest.OK(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return bytes.TrimSuffix(bytes.TrimRight(padded, "\x00"), []byte{2})
 }
 
 func derive(t testing.TB, secret, salt []byte, info string, n int) []byte {
 	t.Helper()
 	key, err := hkdf.Key(sha256.New, secret, salt, info, n)
-	musttest.OK(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return key
 }
