@@ -117,8 +117,11 @@ func (d Drop) moments(ctx context.Context) templ.Attributes {
 		}
 	}
 	opening := "moment.opening"
-	if d.OpeningMode.Drawn() {
+	switch {
+	case d.OpeningMode.Drawn():
 		opening = "moment.draw"
+	case d.State(ui.From(ctx).Now) == template.SoldOut:
+		opening = "moment.sold_out"
 	}
 	list = append(list, moment{ui.Machine(d.OpensAt), ui.T(ctx, opening)})
 	raw, _ := json.Marshal(list) // texts
