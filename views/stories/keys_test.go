@@ -92,7 +92,7 @@ func composed() map[string]bool {
 			keys[fmt.Sprintf(format, v)] = true
 		}
 	}
-	for _, s := range template.States() {
+	for _, s := range append(template.States(), template.EntriesOpen, template.Sealed, template.Drawn) {
 		add("state.%s", s)
 	}
 	for _, s := range []feedback.Status{feedback.Delivered, feedback.Bounced, feedback.SoftBounced, feedback.Complained} {

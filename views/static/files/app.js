@@ -3,7 +3,6 @@
 (() => {
   "use strict";
   const root = document.documentElement;
-  root.classList.add("js");
   const all = (selector, from = document) => from.querySelectorAll(selector);
   const texts = document.body.dataset;
 

@@ -1,7 +1,7 @@
 // The page of a draw: the button that recomputes the draw in this browser. The steps are those of
 // docs/fair.md. Signatures of notes are verified by WebCrypto, rounds by @noble/curves, unmodified.
-import { bls12_381 } from "@noble/curves/bls12-381.js";
-import { sha256 } from "@noble/hashes/sha2.js";
+// They are loaded when the button is pressed.
+let bls12_381, sha256;
 
 const QUICKNET = "83cf0f2896adee7eb8b5f01fcad3912212c437e0073e911fb90022d3e760183c8c4b450b6a0a6c3ac6a5776a2d1064510d1fec758c921cc22b0e17e63aaf4bcb5ed66304de9cf809bd274ca73bab4af5a6e9c76a4bc09e76eae8991ef5ece45a";
 const ROW = 49, CHUNK = 65536;
@@ -100,6 +100,8 @@ function randomness(card, seal, result) {
 
 // check recomputes the draw. say is called with each finding, by its name.
 async function check(base, ticket, say, progress) {
+  [{ bls12_381 }, { sha256 }] = await Promise.all([import("@noble/curves/bls12-381.js"), import("@noble/hashes/sha2.js")])
+    .catch(() => { throw new Error("WebCrypto"); }); // the browser has no modules, or lost the network
   const proof = await load(`${base}/proof`, "json");
   const key = await crypto.subtle.importKey("raw", unbase64(proof.key.split("+").slice(2).join("+")).slice(1), "Ed25519", false, ["verify"]);
   const [card, seal, result] = [await open(proof.cards.at(-1), "card", key), await open(proof.seal, "seal", key), await open(proof.result, "result", key)];
