@@ -185,19 +185,37 @@ func over() []template.State {
 	return []template.State{template.Open, template.SoldOut, template.Closed}
 }
 
-// Earlier returns the drops of the same shop that opened before t, the latest
-// first, with their curves.
+// earlierRead is how many closed drops are looked at to find drops with reminders.
+const earlierRead = 20
+
+// Before returns up to most closed drops of the same shop that opened before t and had reminders, the
+// latest first. The first is the drop that t is compared with unless another is chosen.
+func (s *Service) Before(ctx context.Context, t template.Template, most int) (found []template.Template, err error) {
+	list, err := s.Templates.Templates(ctx, staff.System(), template.Query{States: []template.State{template.Closed}, Shops: []int64{t.ShopNumber}, To: &t.OpensAt, Descending: true, Limit: earlierRead})
+	for _, e := range list {
+		if e.ID == t.ID || len(found) == most {
+			continue
+		}
+		c, err := s.Reminders.Cockpit(ctx, e.ID, nil)
+		if err != nil {
+			return nil, err
+		}
+		if c.Progress().Booked > 0 {
+			found = append(found, e)
+		}
+	}
+	return found, err
+}
+
+// Earlier returns the drops of [Service.Before] with their curves.
 func (s *Service) Earlier(ctx context.Context, t template.Template) ([]Past, error) {
-	list, err := s.Templates.Templates(ctx, staff.System(), template.Query{States: over(), Shops: []int64{t.ShopNumber}, To: &t.OpensAt, Descending: true, Limit: Compared + 1})
+	list, err := s.Before(ctx, t, Compared)
 	if err != nil {
 		return nil, err
 	}
 	var out []Past
 	for _, e := range list {
-		if e.ID == t.ID || len(out) == Compared {
-			continue
-		}
-		p, err := s.past(ctx, e)
+		p, err := s.PastOf(ctx, e)
 		if err != nil {
 			return nil, err
 		}
@@ -206,8 +224,9 @@ func (s *Service) Earlier(ctx context.Context, t template.Template) ([]Past, err
 	return out, nil
 }
 
-// past returns what t is compared with.
-func (s *Service) past(ctx context.Context, t template.Template) (p Past, err error) {
+// PastOf returns the figures and curves of a drop that another drop is compared with, without its
+// users.
+func (s *Service) PastOf(ctx context.Context, t template.Template) (p Past, err error) {
 	c, err := s.Reminders.Cockpit(ctx, t.ID, nil)
 	if err != nil {
 		return p, err
@@ -217,12 +236,6 @@ func (s *Service) past(ctx context.Context, t template.Template) (p Past, err er
 	}
 	p.Growth, err = s.Board.Growth(ctx, t.ID, curvePoints)
 	return p, err
-}
-
-// PastOf returns the figures and curves of a drop that another drop is compared with, without its
-// users.
-func (s *Service) PastOf(ctx context.Context, t template.Template) (Past, error) {
-	return s.past(ctx, t)
 }
 
 // people counts the drop's users. f are its figures.
@@ -254,7 +267,7 @@ func (s *Service) Other(ctx context.Context, by staff.Actor, templateID int64) (
 	if t.Stored == template.Draft {
 		return Past{}, ErrDraft
 	}
-	p, err := s.past(ctx, t)
+	p, err := s.PastOf(ctx, t)
 	if err == nil {
 		p.People, err = s.people(ctx, p.Figures)
 	}
@@ -299,33 +312,4 @@ func (s *Service) figuresNow(ctx context.Context, t template.Template) (Figures,
 	}
 	f, _, err := s.figures(ctx, t, c)
 	return f, err
-}
-
-// TrendLength is how many drops a trend shows at most. It is compared with as many before.
-const TrendLength = 12
-
-// Trend returns the figures of the drops that opened last, the latest first, at most twice
-// [TrendLength]: of one shop or, with 0, of all shops that the actor may see.
-func (s *Service) Trend(ctx context.Context, by staff.Actor, shop int64) ([]Figures, error) {
-	now := s.Now()
-	q := template.Query{States: over(), To: &now, Descending: true, Limit: 2 * TrendLength}
-	if shop != 0 {
-		if err := by.May(staff.View, shop); err != nil {
-			return nil, err
-		}
-		q.Shops = []int64{shop}
-	}
-	list, err := s.Templates.Templates(ctx, by, q)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]Figures, 0, len(list))
-	for _, t := range list {
-		f, err := s.figuresNow(ctx, t)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, f)
-	}
-	return out, nil
 }

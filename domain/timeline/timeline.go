@@ -161,8 +161,10 @@ type Batches interface {
 
 // Service holds the use case of staff.
 type Service struct {
-	Store   Store
-	Batches Batches
+	Store     Store
+	Batches   Batches
+	Customers Customers
+	Purse     Purse
 }
 
 // rankMessage is the rank of messages; ranks of the store are greater.

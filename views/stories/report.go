@@ -174,16 +174,23 @@ func reports() []Story {
 	partial := droppages.Report{Report: reportOf(over, 22_000, 31_400), Address: done.Address, Error: "The report has as many valid links as it may have. Revoke one first."}
 	partial.Money.Increment = brought(180, 20, 20, 1)
 	partial.People.Partial, partial.Archived, partial.AfterOpening = true, true, 2
-	trend := droppages.Trend{Shops: []template.Shop{{Number: 10, Name: "Harbour Tea House", Timezone: "Asia/Shanghai"}, {Number: 11, Name: "Corner Books", Timezone: "Europe/Berlin"}}}
+	trend := droppages.Trend{Period: report.PeriodOf(report.Months12, Now(), shanghai()), Shops: []template.Shop{{Number: 10, Name: "Harbour Tea House", Timezone: "Asia/Shanghai"}, {Number: 11, Name: "Corner Books", Timezone: "Europe/Berlin"}}}
 	for i := range 12 {
 		trend.List = append(trend.List, pastDrop(7*i, int64(24_000-1_700*i), int64(50_000-1_500*i)).Figures)
 	}
 	for i := range 12 {
-		trend.Before = append(trend.Before, pastDrop(7*(12+i), int64(9_000-300*i), int64(31_000-900*i)).Figures)
+		f := pastDrop(7*(12+i), int64(9_000-300*i), int64(31_000-900*i)).Figures
+		f.Template.OpensAt = f.Template.OpensAt.AddDate(0, -9, 0)
+		trend.Before = append(trend.Before, f)
 	}
 	trend.Choose("issued", nil)
-	beside := trend
-	beside.Choose("revenue", []string{"13", "6"})
+	days, weeks := trend, trend
+	days.Period, days.List, days.Before = report.PeriodOf(report.Days30, Now(), shanghai()), trend.List[:5], trend.List[5:9]
+	weeks.Period, weeks.List, weeks.Before = report.PeriodOf(report.Weeks8, Now(), shanghai()), trend.List[:8], trend.List[8:]
+	weeks.More = true
+	beside := days
+	beside.Choose("revenue", []string{"20", "13"})
+	broken := droppages.Trend{Period: days.Period, From: "2026-11-20", To: "2026-11-02", Errors: []fault.Field{{Name: "to", Key: "rule.days_order"}}}
 	return []Story{
 		{Name: "results/beside", Page: beside.Page()},
 		{Name: "report/over", Page: done.Page()},
@@ -192,6 +199,9 @@ func reports() []Story {
 		{Name: "report/shared", Page: droppages.SharedReport{Report: done.Report, Picture: "https://coupons.example/r/AQAAAAAAAAAB7mK0pQ2v9XWc1tYd4uZr/picture.png"}.Page(), Outside: true},
 		{Name: "report/gone", Page: droppages.SharedFailure{Status: 404}.Page(), Outside: true},
 		{Name: "results/trend", Page: trend.Page()},
-		{Name: "results/none", Page: droppages.Trend{}.Page(), Role: "viewer"},
+		{Name: "results/days", Page: days.Page()},
+		{Name: "results/weeks", Page: weeks.Page()},
+		{Name: "results/broken", Page: broken.Page()},
+		{Name: "results/none", Page: droppages.Trend{Period: days.Period}.Page(), Role: "viewer"},
 	}
 }

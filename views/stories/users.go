@@ -8,6 +8,7 @@ import (
 	owned "dropbell/domain/coupon"
 	"dropbell/domain/delivery"
 	"dropbell/domain/money"
+	"dropbell/domain/report"
 	"dropbell/domain/staff"
 	life "dropbell/domain/timeline"
 	"dropbell/domain/user"
@@ -19,17 +20,19 @@ func userPages() []Story {
 	list := []user.User{person(1001), {ID: 1002, Email: "a-very-long-address-that-somebody-really-has@subdomain.of.a.company.example", Name: "Ünal Öztürk"}, {ID: 9_007_199_254_740_993}}
 	return []Story{
 		{Name: "users/start", Page: audiencepages.Users{}.Page()},
+		{Name: "users/recent", Page: recentUsers(1).Page()},
+		{Name: "users/recent-millions", Page: recentUsers(10_000).Page()},
 		{Name: "users/none", Page: audiencepages.Users{Search: "nobody"}.Page()},
 		{Name: "users/number", Page: audiencepages.Users{Search: "777777", Unknown: 777777}.Page()},
 		{Name: "users/one", Page: audiencepages.Users{Search: "xiaoyu", List: list[:1], Paged: pageparts.Paged{Export: "/users.csv?q=xiaoyu"}}.Page()},
 		{Name: "users/many", Page: audiencepages.Users{Search: "x", List: list, Paged: pageparts.Paged{Next: "/users?q=x&after=1002"}}.Page()},
 		{Name: "user/busy", Page: busyUser().Page()},
-		{Name: "user/plain", Page: audiencepages.User{User: list[1], Known: true, Reservations: views()[:1], Channels: busyUser().Channels}.Page(), Role: staff.Viewer},
+		{Name: "user/plain", Page: audiencepages.User{User: list[1], Known: true, Reservations: views()[:1], Ways: busyUser().Ways}.Page(), Role: staff.Viewer},
 		{Name: "user/unverified", Page: unverifiedUser().Page()},
 		{Name: "user/masked", Page: maskedUser().Page(), Role: staff.Marketer, Shops: []int64{10}},
 		{Name: "user/masked-viewer", Page: maskedUser().Page(), Role: staff.Viewer},
-		{Name: "user/erased", Page: audiencepages.User{User: user.User{ID: 42}, Channels: busyUser().Channels, Erasure: &user.Erasure{At: Now(), By: "staff:2 Ada Okafor"}}.Page()},
-		{Name: "user/unknown", Page: audiencepages.User{User: user.User{ID: 42}, Channels: busyUser().Channels}.Page()},
+		{Name: "user/erased", Page: audiencepages.User{User: user.User{ID: 42}, Ways: busyUser().Ways, Erasure: &user.Erasure{At: Now(), By: "staff:2 Ada Okafor"}}.Page()},
+		{Name: "user/unknown", Page: audiencepages.User{User: user.User{ID: 42}, Ways: busyUser().Ways}.Page()},
 	}
 }
 
@@ -40,7 +43,7 @@ func busyUser() audiencepages.User {
 	u.Attributes = map[string]any{"tier": "gold", "birthday": "1994-05-17", "orders": 41.0, "newsletter": true,
 		"favourite_branch": "Harbour Tea House, second floor of the old ferry terminal, counter by the window"}
 	p := audiencepages.User{User: u, Known: true, Reservations: views(), Inbox: inboxPage(), Next: "/users/1001?before=1", MoreCoupons: true,
-		Channels: delivery.ChannelSetOf(delivery.App, delivery.Email, delivery.SMS, delivery.WebPush)}
+		Ways: audiencepages.Ways{Channels: delivery.ChannelSetOf(delivery.App, delivery.Email, delivery.SMS, delivery.WebPush)}, Worth: worthOf(1)}
 	for i, s := range owned.States() {
 		p.Coupons = append(p.Coupons, ownedCoupon(int64(901+i), s))
 	}
@@ -68,6 +71,39 @@ func busyUser() audiencepages.User {
 		{Shop: 10, ShopName: "Harbour Tea House", Limits: campaign.Limits{PerDay: 1, PerWeek: 3}, Day: 1, Week: 2},
 		{Shop: 11, ShopName: "Isar Bakery", Limits: campaign.Limits{PerWeek: 3}, Week: 3}}
 	p.History = busyHistory()
+	return p
+}
+
+// worthOf is what a customer of two currencies brought, times n.
+func worthOf(n int64) life.Worth {
+	sums := func(currency string, orders int64) report.Sums {
+		return report.Sums{Currency: currency, Paid: orders * n, PaidAmount: money.Amount(orders * n * 17_950), PaidDiscount: money.Amount(orders * n * 2_000)}
+	}
+	return life.Worth{Coupons: 14 * n, Used: 8 * n, LastOrder: Now().Add(-3 * time.Hour), Spent: []life.Spent{
+		{With: sums("CNY", 8), Without: report.Plain{Reported: true, Orders: 5 * n, Amount: money.Amount(61_900 * n)}}, {With: sums("EUR", 1)}}}
+}
+
+// recentUsers is the page of customers without a search, with sums times n.
+func recentUsers(n int64) audiencepages.Users {
+	p := audiencepages.Users{Ways: busyUser().Ways, Used: 61_204 * n, Earned: report.Overview{Days: 30,
+		Now: []report.Sums{{Currency: "CNY", Paid: 3_412 * n, PaidAmount: money.Amount(61_416_000 * n), PaidDiscount: money.Amount(6_824_000 * n), Refunds: 12 * n, RefundedAmount: money.Amount(216_000 * n)}}, Before: []report.Sums{worthOf(300 * n).Spent[0].With}}}
+	kinds := []life.Kind{life.Used, life.Claimed, life.Ordered, life.OptedOut, ""}
+	for i := range 12 {
+		c := life.Customer{User: person(user.ID(1001 + i)), Suppressed: i%3 == 1}
+		c.User.Name = []string{"林晓雨", "Ada Okafor", "Ünal Öztürk", "", "A customer whose name is rather longer than most names are"}[i%5]
+		c.User.OptOuts = uint8(i % 8)
+		if k := kinds[i%len(kinds)]; k != "" {
+			c.Last = life.Line{Cursor: life.Cursor{At: Now().Add(-time.Duration(i*i) * time.Hour)}, Kind: k}
+		}
+		switch c.Last.Kind {
+		case life.Used, life.Claimed:
+			c.Last.TemplateID, c.Last.Drop = 1, "Moon cake night"
+		}
+		if i%5 < 3 {
+			c.Worth = worthOf(n)
+		}
+		p.Recent = append(p.Recent, c)
+	}
 	return p
 }
 

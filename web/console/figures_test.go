@@ -41,6 +41,16 @@ select coalesce(sum(%s), 0) from b where %s`
 // outcomes are the numbers of a balance sheet, over [batchesSQL].
 var outcomes = map[string]string{"reserved": "due", "sent": "sent", "skipped": "skipped", "expired": "expired", "dead": "dead", "inflight": "due - sent - skipped - expired - dead"}
 
+// worthSQL counts what customer $1 brought.
+var worthSQL = map[string]string{
+	"used":    `select count(*) from coupons where user_id = $1 and state = 'used'`,
+	"orders":  `select count(*) ` + usedBy,
+	"revenue": `select sum(l.order_amount - l.discount)::bigint ` + usedBy,
+	"basket":  `select (sum(l.order_amount) / count(*))::bigint ` + usedBy,
+}
+
+const usedBy = `from coupons c join coupon_operations l on l.coupon_id = c.id and l.step = 'lock' and l.outcome = 'done' where c.user_id = $1 and c.state = 'used'`
+
 // rowsSQL counts each figure of a drop's pages from rows.
 var rowsSQL = map[string]string{
 	"reminders:booked": `select (select count(*) from reservations r join slots s on s.template_id = r.template_id and s.state <> 'finished'
@@ -55,6 +65,7 @@ var rowsSQL = map[string]string{
 	"coupons:total":      `select stock from templates where id = $1`,
 	"coupons:issued":     `select count(*) from coupons where template_id = $1 and not returned`,
 	"coupons:left":       `select stock - (select count(*) from coupons where template_id = $1 and not returned) from templates where id = $1`,
+	"customers:used":     `select count(*) from coupons where state = 'used' and $1::bigint > 0`,
 	"tally:unused":       `select count(*) from coupons where template_id = $1 and state = 'unused'`,
 	"tally:locked":       `select count(*) from coupons where template_id = $1 and state = 'locked'`,
 	"tally:used":         `select count(*) from coupons where template_id = $1 and state = 'used'`,
@@ -164,6 +175,8 @@ func (f *figures) want(name string) int64 {
 		return f.Number(`select ceil(sum(micros) / 10000)::bigint from sms_campaign_costs where campaign_id = $1`, f.campaign.ID)
 	case parts[0] == "money", parts[0] == "earned": // one drop has orders
 		return f.Number(moneySQL[last], f.drop.ID)
+	case parts[0] == "worth":
+		return f.Number(worthSQL[last], 1001)
 	case parts[0] == "increment":
 		return f.increment(parts[1], last)
 	case parts[0] == "brought":
@@ -347,6 +360,7 @@ func TestFiguresAreWhatTheRowsSay(t *testing.T) {
 	f.paid(4)
 	f.become("locked", 2)
 	f.become("revoked", 1)
+	g.Book(f.before, 1002, delivery.App, 5)
 	f.sold(f.before, 1001, 1030)
 	f.opened(f.drop, 1001, 1004, 1004, 1021)
 	f.opened(f.before, 1001)
@@ -364,7 +378,7 @@ func TestFiguresAreWhatTheRowsSay(t *testing.T) {
 	})
 	b.Get(page).Is(200).HasNot(`data-figure="results:`) // nothing is counted yet
 	g.Count()
-	for _, path := range append(f.pages(), "/results", "/campaigns", page, "/", "/templates") {
+	for _, path := range append(f.pages(), "/results", "/campaigns", page, "/", "/templates", "/users", "/users/1001") {
 		f.check(b, path)
 	}
 	if rows := b.File(shell.TemplateURL(f.drop.ID)+"/money.csv", 1); rows[1][1] != "CNY" || rows[1][2] != "4" || rows[1][5] != "1" {
@@ -407,7 +421,7 @@ func TestFiguresAreWhatTheRowsSay(t *testing.T) {
 			t.Errorf("no page shows %s", name)
 		}
 	}
-	for _, name := range []string{"campaign:sent", "results:0:sent", "results:1:assigned", "results:-1:sent", "sheet:email:sent", "balance:reserved", "earned:CNY:revenue", "earned:CNY:orders", "earned:CNY:sms", "spent:sms",
+	for _, name := range []string{"campaign:sent", "results:0:sent", "results:1:assigned", "results:-1:sent", "sheet:email:sent", "balance:reserved", "earned:CNY:revenue", "earned:CNY:orders", "earned:CNY:sms", "spent:sms", "worth:CNY:revenue", "worth:CNY:basket", "worth:used",
 		"increment:reached:users", "increment:held:orders", "increment:reached:revenue",
 		fmt.Sprintf("drop:%d:issued", f.before.ID), fmt.Sprintf("drop:%d:orders", f.drop.ID), fmt.Sprintf("drop:%d:revenue", f.drop.ID), fmt.Sprintf("listed:%d:booked", f.drop.ID), fmt.Sprintf("listed:%d:left", f.drop.ID),
 		fmt.Sprintf("listed:%d:left", f.before.ID), fmt.Sprintf("campaign:%d:sent", f.campaign.ID)} {

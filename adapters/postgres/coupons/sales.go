@@ -12,7 +12,7 @@ import (
 
 // salesSQL returns, for every logged payment and refund (o) that meets the condition, the
 // amounts that the drop's sums get: template_id, hour, refund, orders, ordered, discount,
-// shared_orders, shared_ordered. The order's amount is that of the coupon's lock. It counts
+// shared_orders, shared_ordered; and user_id, currency and at, the instant of the step. The order's amount is that of the coupon's lock. It counts
 // with the coupon of the template that was confirmed first, and is shared if a coupon of
 // another template of the shop was confirmed before, in the same currency. A refund takes
 // back what its payment counted. A refund that was undone counts less itself, in its hour. Refunds of
@@ -21,7 +21,8 @@ import (
 func salesSQL(condition string) string {
 	return `
     select c.template_id, date_trunc('hour', coalesce(r.at, o.at), 'UTC') as hour, o.step <> 'confirm' as refund, n.orders, n.orders * coalesce(l.order_amount, 0) as ordered,
-        s.sign * o.discount as discount, n.orders * n.shared as shared_orders, n.orders * n.shared * coalesce(l.order_amount, 0) as shared_ordered
+        s.sign * o.discount as discount, n.orders * n.shared as shared_orders, n.orders * n.shared * coalesce(l.order_amount, 0) as shared_ordered,
+        c.user_id, t.currency, o.at
     from coupon_operations o join coupons c on c.id = o.coupon_id join templates t on t.id = c.template_id
         join coupon_operations u on u.coupon_id = o.coupon_id and u.order_id = o.order_id and u.step = 'confirm' and u.outcome = 'done'
         left join coupon_operations l on l.coupon_id = o.coupon_id and l.order_id = o.order_id and l.step = 'lock' and l.outcome = 'done'

@@ -49,18 +49,28 @@ const (
 	wayUnverified
 )
 
+// Ways are what the installation can send over.
+type Ways struct {
+	// Channels are those with a configured sender.
+	Channels delivery.ChannelSet
+	// VerifiedOnly is whether text messages go to verified numbers alone.
+	VerifiedOnly bool
+}
+
 // wayOf returns the first obstacle on the channel. Obstacles that staff can remove come first.
-func (p User) wayOf(c delivery.Channel) way {
+func (p User) wayOf(c delivery.Channel) way { return p.Ways.of(p.User, p.Suppression != nil, c) }
+
+func (w Ways) of(u user.User, suppressed bool, c delivery.Channel) way {
 	switch {
-	case !p.Channels.Has(c):
+	case !w.Channels.Has(c):
 		return wayNoSender
-	case p.User.OptOuts&c.Bit() != 0:
+	case u.OptOuts&c.Bit() != 0:
 		return wayOff
-	case c == delivery.Email && p.User.Email == "", c == delivery.SMS && p.User.Phone == "", c == delivery.WebPush && !p.User.Pushable():
+	case c == delivery.Email && u.Email == "", c == delivery.SMS && u.Phone == "", c == delivery.WebPush && !u.Pushable():
 		return wayNoContact
-	case c == delivery.Email && p.Suppression != nil:
+	case c == delivery.Email && suppressed:
 		return waySuppressed
-	case c == delivery.SMS && p.VerifiedOnly && p.User.PhoneVerifiedAt.IsZero():
+	case c == delivery.SMS && w.VerifiedOnly && u.PhoneVerifiedAt.IsZero():
 		return wayUnverified
 	}
 	return wayOpen

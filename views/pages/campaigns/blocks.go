@@ -3,10 +3,13 @@ package campaigns
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/message"
+	"dropbell/views/pages/parts"
 	"dropbell/views/ui"
 )
 
@@ -95,19 +98,9 @@ func (p CampaignForm) testByChoice(ctx context.Context) ui.ChoiceProps {
 func (p CampaignForm) testMinutesChoice(ctx context.Context) ui.ChoiceProps {
 	c := ui.ChoiceProps{Name: "test_minutes", Label: ui.T(ctx, "campaign.field.test_minutes"), Help: ui.T(ctx, "campaign.help.test_minutes"), Value: p.Values["test_minutes"],
 		Error: ui.ErrorOf(ctx, p.Errors, "test_minutes"), Required: true}
-	known := false
-	add := func(minutes int) {
-		value := strconv.Itoa(minutes)
-		known = known || value == c.Value
-		c.Options = append(c.Options, ui.Option{Value: value, Label: ui.From(ctx).Locale.Duration((delivery.Test{Minutes: minutes}).Lasts())})
-	}
-	for _, minutes := range []int{30, 60, 120, 240, 480, 1440, 2880} {
-		add(minutes)
-	}
-	if other, err := strconv.Atoi(c.Value); err == nil && !known {
-		add(other)
-	}
-	return c
+	return offered(c, []int{30, 60, 120, 240, 480, 1440, 2880}, func(minutes int) string {
+		return ui.From(ctx).Locale.Duration((delivery.Test{Minutes: minutes}).Lasts())
+	})
 }
 
 // channelReach says how many users of the audience the channel reaches; "" while the audience is not
@@ -118,3 +111,37 @@ func (p CampaignForm) channelReach(ctx context.Context, c delivery.Channel) stri
 	}
 	return ""
 }
+
+// offered adds the numbers to the choice, and the chosen number if it is another one, or what was typed.
+func offered(c ui.ChoiceProps, numbers []int, text func(int) string) ui.ChoiceProps {
+	for _, n := range numbers {
+		c.Options = append(c.Options, ui.Option{Value: strconv.Itoa(n), Label: text(n)})
+	}
+	if slices.ContainsFunc(c.Options, func(o ui.Option) bool { return o.Value == c.Value }) {
+		return c
+	}
+	other := ui.Option{Value: c.Value, Label: c.Value}
+	if n, err := strconv.Atoi(c.Value); err == nil {
+		other.Label = text(n)
+	}
+	c.Options = append(c.Options, other)
+	return c
+}
+
+// shareChoice offers percentages of the recipients; "" = none.
+func (p CampaignForm) shareChoice(ctx context.Context, name string, percents ...int) ui.ChoiceProps {
+	c := ui.ChoiceProps{Name: name, Label: ui.T(ctx, "campaign.field."+name), Help: ui.T(ctx, "campaign.help."+name), Value: p.Values[name], Error: ui.ErrorOf(ctx, p.Errors, name),
+		Options: []ui.Option{{Label: ui.T(ctx, "campaign.none."+name)}}}
+	return offered(c, percents, func(n int) string { return parts.PercentText(ctx, n) })
+}
+
+// rateChoice offers numbers of messages per second, with their number per hour; "" = as fast as the
+// channel allows.
+func (p CampaignForm) rateChoice(ctx context.Context) ui.ChoiceProps {
+	c := ui.ChoiceProps{Name: "rate_per_second", Label: ui.T(ctx, "campaign.field.rate_per_second"), Value: strings.TrimLeft(p.Values["rate_per_second"], "0"),
+		Error: ui.ErrorOf(ctx, p.Errors, "rate_per_second"), Options: []ui.Option{{Label: ui.T(ctx, "campaign.rate.unlimited")}}}
+	return offered(c, []int{5, 20, 100, 500}, func(n int) string { return ui.T(ctx, "campaign.rate.of", n, ui.Num(ctx, int64(n)*3600)) })
+}
+
+// variables are the variables of the texts of campaigns.
+func variables(ctx context.Context) []string { return parts.VariablesOf(ctx, message.Campaign) }

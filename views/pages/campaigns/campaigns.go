@@ -259,9 +259,6 @@ func (p CampaignForm) Place(ctx context.Context) (string, []ui.Crumb) {
 func (p CampaignForm) field(ctx context.Context, name, kind string, required bool) ui.FieldProps {
 	f := ui.FieldProps{Name: name, Label: ui.T(ctx, "campaign.field."+name), Value: p.Values[name], Type: kind, Required: required,
 		Error: ui.ErrorOf(ctx, p.Errors, name), Autocomplete: "off"}
-	if slices.Contains([]string{"percent_b", "hold_out", "test_share", "rate_per_second"}, name) {
-		f.InputMode = "numeric"
-	}
 	if key := "campaign.help." + name; ui.From(ctx).Locale.Has(key) {
 		now := ui.From(ctx)
 		f.Help = ui.T(ctx, key, now.Locale.Zone(now.Now, now.Zone)) // where no shop's zone counts

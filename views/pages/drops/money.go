@@ -61,19 +61,6 @@ func (c comparedSum) amount(ctx context.Context, n money.Amount) string {
 	return ui.From(ctx).Locale.Money(n, c.now.Currency)
 }
 
-// change says by how much now differs from before.
-func (c comparedSum) change(ctx context.Context, now, before int64) string {
-	switch {
-	case before <= 0:
-		return ui.T(ctx, "money.change_new")
-	case now > before:
-		return ui.T(ctx, "money.change_more", ui.From(ctx).Locale.Percent(now-before, before))
-	case now < before:
-		return ui.T(ctx, "money.change_less", ui.From(ctx).Locale.Percent(before-now, before))
-	}
-	return ui.T(ctx, "money.change_same")
-}
-
 // compared returns every currency of either time, in the order of their codes.
 func (e Earned) compared() (list []comparedSum) {
 	of := func(currency string) *comparedSum {

@@ -282,24 +282,24 @@ func EarnedCard(e Earned) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Figure("earned:"+c.now.Currency+":revenue", ui.T(ctx, "money.revenue"), c.amount(ctx, c.now.Revenue()), c.change(ctx, int64(c.now.Revenue()), int64(c.before.Revenue()))).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Figure("earned:"+c.now.Currency+":revenue", ui.T(ctx, "money.revenue"), c.amount(ctx, c.now.Revenue()), parts.Change(ctx, int64(c.now.Revenue()), int64(c.before.Revenue()))).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Figure("earned:"+c.now.Currency+":orders", ui.T(ctx, "money.orders"), ui.Num(ctx, c.now.Orders()), c.change(ctx, c.now.Orders(), c.before.Orders())).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Figure("earned:"+c.now.Currency+":orders", ui.T(ctx, "money.orders"), ui.Num(ctx, c.now.Orders()), parts.Change(ctx, c.now.Orders(), c.before.Orders())).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Figure("earned:"+c.now.Currency+":basket", ui.T(ctx, "money.basket"), c.amount(ctx, c.now.Basket()), c.change(ctx, int64(c.now.Basket()), int64(c.before.Basket()))).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Figure("earned:"+c.now.Currency+":basket", ui.T(ctx, "money.basket"), c.amount(ctx, c.now.Basket()), parts.Change(ctx, int64(c.now.Basket()), int64(c.before.Basket()))).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Figure("earned:"+c.now.Currency+":discount", ui.T(ctx, "money.discount"), c.amount(ctx, c.now.Discount()), c.change(ctx, int64(c.now.Discount()), int64(c.before.Discount()))).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Figure("earned:"+c.now.Currency+":discount", ui.T(ctx, "money.discount"), c.amount(ctx, c.now.Discount()), parts.Change(ctx, int64(c.now.Discount()), int64(c.before.Discount()))).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			if c.sms+c.smsBefore > 0 {
-				templ_7745c5c3_Err = ui.Figure("earned:"+c.now.Currency+":sms", ui.T(ctx, "money.sms"), c.amount(ctx, c.sms), c.change(ctx, int64(c.sms), int64(c.smsBefore))).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Figure("earned:"+c.now.Currency+":sms", ui.T(ctx, "money.sms"), c.amount(ctx, c.sms), parts.Change(ctx, int64(c.sms), int64(c.smsBefore))).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

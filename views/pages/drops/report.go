@@ -9,6 +9,7 @@ import (
 
 	"dropbell/domain/claim"
 	"dropbell/domain/delivery"
+	"dropbell/domain/fault"
 	"dropbell/domain/money"
 	"dropbell/domain/reminder"
 	"dropbell/domain/report"
@@ -267,13 +268,16 @@ func linkState(ctx context.Context, l report.Link) (ui.Tone, string) {
 	return ui.Good, ui.T(ctx, "report.link.valid")
 }
 
-// Trend sets the last drops side by side.
+// Trend is what drops brought by period.
 type Trend struct {
-	// List is the latest first. Before are the drops before those of List.
-	List, Before []report.Figures
-	Shops        []template.Shop
-	Shop         string // as chosen, "" = all
-	Export       string // the address of the file of these drops
+	report.Trend
+	Period report.Period
+	// From and To are the days as typed, and Errors are those of them that cannot be read.
+	From, To string
+	Errors   []fault.Field
+	Shops    []template.Shop
+	Shop     string // as chosen, "" = all
+	Export   string // the address of the file of these drops
 	// series is the figure of the chart. beside are the ids of two drops that stand side by side.
 	series string
 	beside []string

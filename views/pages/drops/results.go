@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"dropbell/domain/report"
 	"dropbell/domain/template"
@@ -76,29 +77,43 @@ func (p Trend) text(ctx context.Context, s trendSeries, n int64) string {
 	return ui.Num(ctx, n)
 }
 
-// comparable reports whether both periods have as many drops, so that their sums can be compared.
-func (p Trend) comparable(s trendSeries) bool { return len(p.of(s, p.List)) == len(p.of(s, p.Before)) }
-
-// changed says by how much the sum differs from the drops before; "" if they are fewer.
+// changed says by how much the sum differs from the period before; "" if that has none, or if drops
+// are missing.
 func (p Trend) changed(ctx context.Context, s trendSeries) string {
 	now, before := p.sum(s, p.List), p.sum(s, p.Before)
-	switch {
-	case !p.comparable(s) || before <= 0:
+	if p.More || before <= 0 {
 		return ""
-	case now > before:
-		return ui.T(ctx, "money.change_more", ui.From(ctx).Locale.Percent(now-before, before))
-	case now < before:
-		return ui.T(ctx, "money.change_less", ui.From(ctx).Locale.Percent(before-now, before))
 	}
-	return ui.T(ctx, "money.change_same")
+	return parts.Change(ctx, now, before)
 }
 
-func (p Trend) url(s trendSeries) string {
-	q := url.Values{"series": {s.key}}
+// query has the period and the shop, for addresses.
+func (p Trend) query() url.Values {
+	q := url.Values{}
 	if p.Shop != "" {
 		q.Set("shop", p.Shop)
 	}
+	if p.Period.Span == report.Chosen {
+		q.Set("from", p.From)
+		q.Set("to", p.To)
+	} else if p.Period.Span != report.Spans()[0] {
+		q.Set("period", string(p.Period.Span))
+	}
+	return q
+}
+
+func (p Trend) url(s trendSeries) string {
+	q := p.query()
+	q.Set("series", s.key)
 	return "/results?" + q.Encode() + "#chart"
+}
+
+func (p Trend) spanURL(s report.Span) string {
+	q := url.Values{"period": {string(s)}, "series": {p.chosen().key}}
+	if p.Shop != "" {
+		q.Set("shop", p.Shop)
+	}
+	return "/results?" + q.Encode()
 }
 
 // The size of the drawing.
@@ -107,16 +122,17 @@ const (
 	resultsHeight = 160
 )
 
-// A column is one drop's figure in the drawing, with the drop and its figure in words. The column
-// of a place without a drop has no words.
+// A column is one part of the period in the drawing: its name below the chart, "" if there is no room
+// for it, and its figure in words. minor says that a narrow screen has no room for the name.
 type column struct {
 	x, y, width, height float64
 	day, words          string
+	minor               bool
 }
 
-// A resultsDrawing is the figure of the last drops as columns, the earliest first, and the figure
-// of the drops before as a dashed stroke over the column of the drop that opened as many drops
-// later. before is an SVG path. top is the amount at the upper edge.
+// A resultsDrawing is the figure of the period as columns, the earliest part first, and the figure of
+// the period before as a dashed stroke over the column of the same part. before is an SVG path. top is
+// the amount at the upper edge.
 type resultsDrawing struct {
 	columns []column
 	before  string
@@ -125,46 +141,50 @@ type resultsDrawing struct {
 
 // note says which drops the drawing shows.
 func (p Trend) note(ctx context.Context, s trendSeries) string {
-	note := ui.N(ctx, "results.chart_note", int64(len(p.of(s, p.List))))
+	l, zone := ui.From(ctx).Locale, p.Period.From().Location()
+	note := ui.N(ctx, "results.chart_note", int64(len(p.of(s, p.List))), l.Date(p.Period.From(), zone), l.Date(p.Period.To().AddDate(0, 0, -1), zone))
 	if before := len(p.of(s, p.Before)); before > 0 {
 		note = ui.T(ctx, "ui.sentences", note, ui.N(ctx, "results.chart_before", int64(before)))
 	}
 	return note
 }
 
+// partName is the name of the part that begins at the instant.
+func (p Trend) partName(ctx context.Context, from time.Time) string {
+	if p.Period.Span == report.Months12 {
+		return ui.From(ctx).Locale.Month(from)
+	}
+	return ui.From(ctx).Locale.Day(from, from.Location())
+}
+
+// mostNames is how many parts of the period have a name below the chart at most.
+const mostNames = 8
+
 func (p Trend) drawing(ctx context.Context, s trendSeries) (d resultsDrawing) {
-	now, before := p.of(s, p.List), p.of(s, p.Before)
-	var most int64
-	for _, f := range slices.Concat(now, before) {
-		most = max(most, s.value(f))
+	n := len(p.Period.Starts) - 1
+	sums := [2][]int64{make([]int64, n), make([]int64, n)}
+	for _, f := range p.of(s, slices.Concat(p.List, p.Before)) {
+		i, before := p.Period.Part(f.Template.OpensAt)
+		of := sums[0]
+		if before {
+			of = sums[1]
+		}
+		of[i] += s.value(f)
 	}
-	d.top = scaleTop(most)
-	height := func(f report.Figures) float64 {
-		return float64(max(0, s.value(f))) / float64(d.top) * resultsHeight
-	}
-	places := max(len(now), len(before))
-	step := float64(resultsWidth) / float64(max(1, places))
-	// The latest drop is the first of the list and has the last place.
-	left := func(i int) float64 { return float64(places-1-i) * step }
-	day := ""
-	for i := places - 1; i >= 0; i-- {
-		c := column{x: left(i) + step*.2, y: resultsHeight, width: step * .6}
-		if i < len(now) {
-			f := now[i]
-			c.height = height(f)
-			c.y -= c.height
-			c.day, c.words = ui.From(ctx).Locale.Day(f.Template.OpensAt, f.Template.Zone()), dropAndDay(ctx, f.Template)+": "+p.text(ctx, s, s.value(f))
-			if c.day == day {
-				c.day = ui.From(ctx).Locale.Clock(f.Template.OpensAt, f.Template.Zone())
-			} else {
-				day = c.day
-			}
+	d.top = scaleTop(max(0, slices.Max(slices.Concat(sums[0], sums[1]))))
+	height := func(sum int64) float64 { return float64(max(0, sum)) / float64(d.top) * resultsHeight }
+	step, every := float64(resultsWidth)/float64(n), (n+mostNames-1)/mostNames
+	var strokes strings.Builder
+	for i, sum := range sums[0] {
+		name, left := p.partName(ctx, p.Period.Starts[i]), float64(i)*step
+		c := column{x: left + step*.2, y: resultsHeight - height(sum), width: step * .6, height: height(sum), words: name + ": " + p.text(ctx, s, sum)}
+		if (n-1-i)%every == 0 {
+			c.day, c.minor = name, (n-1-i)/every%2 == 1
 		}
 		d.columns = append(d.columns, c)
-	}
-	var strokes strings.Builder
-	for i, f := range before {
-		fmt.Fprintf(&strokes, "M%.1f %.1fh%.1f", left(i)+step*.1, resultsHeight-height(f), step*.8)
+		if before := sums[1][i]; before > 0 {
+			fmt.Fprintf(&strokes, "M%.1f %.1fh%.1f", left+step*.1, resultsHeight-height(before), step*.8)
+		}
 	}
 	d.before = strokes.String()
 	return d
@@ -187,11 +207,12 @@ func scaleTop(n int64) int64 {
 func (p Trend) ticked(t template.Template) bool { return slices.Contains(p.beside, parts.ID(t.ID)) }
 
 // A besideRow is one figure of the two drops side by side. more is the index of the greater one, -1
-// if they are equal or cannot be compared.
+// if they are equal or cannot be compared. difference is by how much the first differs from the second.
 type besideRow struct {
-	label string
-	texts [2]string
-	more  int
+	label      string
+	texts      [2]string
+	more       int
+	difference string
 }
 
 // pair returns the two drops that stand side by side.
@@ -214,16 +235,43 @@ func besideRows(ctx context.Context, pair []report.Figures) (rows []besideRow) {
 				row.texts[i] = amountText(ctx, n, pair[i].Template.Currency)
 			}
 		}
-		if same := pair[0].Template.Currency == pair[1].Template.Currency; values[0] != values[1] && (same || !s.money) {
-			row.more = 0
-			if values[1] > values[0] {
+		if same := pair[0].Template.Currency == pair[1].Template.Currency; same || !s.money {
+			row.difference = differenceText(ctx, s, values, pair[0].Template.Currency)
+			if values[0] > values[1] {
+				row.more = 0
+			} else if values[0] < values[1] {
 				row.more = 1
 			}
 		}
 		rows = append(rows, row)
 	}
-	return append(rows,
-		besideRow{ui.T(ctx, "money.sms"), [2]string{smsCost(ctx, pair[0]), smsCost(ctx, pair[1])}, -1},
-		besideRow{ui.T(ctx, "report.sold_out"), [2]string{soldOut(ctx, pair[0]), soldOut(ctx, pair[1])}, -1},
-		besideRow{ui.T(ctx, "report.p99"), [2]string{quantileWithin(ctx, pair[0].Late), quantileWithin(ctx, pair[1].Late)}, -1})
+	others := []struct {
+		label string
+		text  func(report.Figures) string
+	}{{"money.sms", func(f report.Figures) string { return smsCost(ctx, f) }}, {"report.sold_out", func(f report.Figures) string { return soldOut(ctx, f) }},
+		{"report.p99", func(f report.Figures) string { return quantileWithin(ctx, f.Late) }}}
+	for _, o := range others {
+		rows = append(rows, besideRow{label: ui.T(ctx, o.label), texts: [2]string{o.text(pair[0]), o.text(pair[1])}, more: -1})
+	}
+	return rows
+}
+
+// differenceText writes by how much the first value differs from the second, with its share of the second.
+func differenceText(ctx context.Context, s trendSeries, values [2]int64, currency string) string {
+	n := values[0] - values[1]
+	if n == 0 {
+		return ui.T(ctx, "results.same")
+	}
+	sign, size := "+", n
+	if n < 0 {
+		sign, size = "−", -n
+	}
+	text := sign + ui.Num(ctx, size)
+	if s.money {
+		text = sign + amountText(ctx, size, currency)
+	}
+	if values[1] > 0 {
+		text = ui.T(ctx, "results.share", text, sign+ui.From(ctx).Locale.Percent(size, values[1]))
+	}
+	return text
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -169,17 +168,6 @@ func (p Editor) source(ctx context.Context, t Text) string {
 // owned reports whether the page's place has a text of its own that can be removed.
 func (p Editor) owned(t Text) bool {
 	return t.Written && (t.Found.Level == message.OfDrop || t.Found.Level == message.OfShop && p.Place.Template == 0)
-}
-
-// variables are the text's, in braces.
-func (p Editor) variables() []string {
-	list := slices.Clone(message.Variables(p.Kind))
-	for i, v := range list {
-		if list[i] = "{{" + v + "}}"; v == message.VarUser {
-			list[i] = "{{user|there}}"
-		}
-	}
-	return list
 }
 
 // missingFacts lists what readers are not told by a text that staff wrote, by channel.

@@ -19,3 +19,16 @@ func PercentTyped(typed string) string {
 	}
 	return strings.TrimSuffix(typed, "%") + " %"
 }
+
+// Change says by how much now differs from the time before.
+func Change(ctx context.Context, now, before int64) string {
+	switch {
+	case before <= 0:
+		return ui.T(ctx, "money.change_new")
+	case now > before:
+		return ui.T(ctx, "money.change_more", ui.From(ctx).Locale.Percent(now-before, before))
+	case now < before:
+		return ui.T(ctx, "money.change_less", ui.From(ctx).Locale.Percent(before-now, before))
+	}
+	return ui.T(ctx, "money.change_same")
+}

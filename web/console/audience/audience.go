@@ -13,6 +13,7 @@ import (
 	"dropbell/domain/inbox"
 	"dropbell/domain/job"
 	"dropbell/domain/reminder"
+	"dropbell/domain/report"
 	"dropbell/domain/segment"
 	"dropbell/domain/staff"
 	"dropbell/domain/timeline"
@@ -34,6 +35,7 @@ type Deps struct {
 	// Users finds users.
 	Users     reminder.Users
 	Timeline  *timeline.Service
+	Reports   *report.Service
 	Segments  *segment.Service
 	Reminders *reminder.Service
 	Inbox     *inbox.Service

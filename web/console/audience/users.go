@@ -23,6 +23,7 @@ const (
 	userCoupons      = 10
 	userOrders       = 5
 	inboxPreview     = 10
+	earnedDays       = 30
 )
 
 // userSearch is the search text; longer texts find no user.
@@ -46,10 +47,29 @@ func (h *handlers) findUsers(w http.ResponseWriter, r *http.Request) error {
 	if !shell.Actor(r).Can(staff.ManageUsers, 0) {
 		p.Export = ""
 	}
+	if p.Search == "" {
+		if err := h.fillRecent(r, &p); err != nil {
+			return err
+		}
+	}
 	if id, err := user.ParseID(userSearch(r)); err == nil && !slices.ContainsFunc(p.List, func(u user.User) bool { return u.ID == id }) {
 		p.Unknown = id
 	}
 	return h.Listed(w, r, p.Results(), p.Page())
+}
+
+// fillRecent reads what the page shows without a search.
+func (h *handlers) fillRecent(r *http.Request, p *audiencepages.Users) (err error) {
+	ctx, by := r.Context(), shell.Actor(r)
+	p.Ways = audiencepages.Ways{Channels: h.Channels.Set(), VerifiedOnly: h.VerifiedOnly}
+	if p.Recent, err = h.Timeline.Recent(ctx, by, shell.PageSize); err != nil {
+		return err
+	}
+	if p.Used, err = h.Timeline.Used(ctx, by); err != nil {
+		return err
+	}
+	p.Earned, err = h.Reports.Earned(ctx, by, 0, earnedDays)
+	return err
 }
 
 // users returns the users that the search finds; none without a search text.
@@ -104,7 +124,7 @@ func (h *handlers) drawUser(w http.ResponseWriter, r *http.Request, revealed boo
 	if err != nil {
 		return shell.ErrNoPage
 	}
-	p := audiencepages.User{User: user.User{ID: id}, Channels: h.Channels.Set(), VerifiedOnly: h.VerifiedOnly}
+	p := audiencepages.User{User: user.User{ID: id}, Ways: audiencepages.Ways{Channels: h.Channels.Set(), VerifiedOnly: h.VerifiedOnly}}
 	switch u, err := h.Users.User(r.Context(), id); {
 	case err == nil:
 		p.User, p.Known, p.Masked = u, true, !revealed && !shell.Actor(r).SeesContacts()
@@ -145,6 +165,9 @@ func (h *handlers) drawUser(w http.ResponseWriter, r *http.Request, revealed boo
 		return err
 	}
 	if p.Received, err = h.Letters.To(r.Context(), shell.Actor(r), id); err != nil {
+		return err
+	}
+	if p.Worth, err = h.Timeline.Worth(r.Context(), shell.Actor(r), id); err != nil {
 		return err
 	}
 	if err := h.fillHistory(r, id, &p.History); err != nil {

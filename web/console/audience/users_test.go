@@ -125,7 +125,12 @@ func TestUsers(t *testing.T) {
 	d := g.Published(10, 2*time.Hour)
 	g.Exec(`insert into users (id, name, email, phone, locale, timezone) values (1001, 'Ada Lovelace', 'ada@example.com', '+8613800138000', 'zh-CN', 'Asia/Shanghai')`)
 	g.Book(d, 1001, delivery.Email, 5, 30)
-	b.Get("/users").Is(200).Has("Find a customer")
+	b.Get("/users").Is(200).Has("Recent customers", "Ada Lovelace", "App E-mail – 0 – – –")
+	g.Gives(d, 1001)
+	g.Exec(`insert into orders (shop_number, order_id, user_id, currency, amount, ordered_at) values (10, 'P-1', 1001, 'CNY', 12000, now() - interval '2 hours')`)
+	b.Get("/users").Is(200).Has("Ada Lovelace 1001 App E-mail Claimed a coupon Moon cake night", "1 CN¥120 0 of 1 2 h ago")
+	b.Get("/users/1001").Is(200).Has("Revenue CN¥120", "Orders 1 0 with a coupon", "Coupons used 0 of 1 received", "Last order 2 h ago")
+	g.As(staff.Viewer, 11).Get("/users").Is(200).Has("Ada Lovelace").HasNot("CN¥120", "Moon cake night")
 	for _, q := range []string{"1001", "ada", "Ada+L", "ada%40exa", "%2B86138"} {
 		b.Get("/users?q="+q).Is(200).Has("Ada Lovelace", "/users/1001")
 	}

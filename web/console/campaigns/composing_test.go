@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -142,4 +143,41 @@ func TestATestIsPlanned(t *testing.T) {
 	publish.Set("reach_typed", "1 2")
 	b.Post(page+"/publish", publish).Is(http.StatusSeeOther)
 	b.Post("/campaigns/preview", url.Values{"audience": {"all"}, "channel": {"email"}}).Is(200).Has(`<hx-partial hx-target="#reach-email">12 customers</hx-partial>`, `<hx-partial hx-target="#reach-sms">0 customers</hx-partial>`)
+}
+
+// The form schedules the campaign as shown. Sending to everybody, or at once, goes through the
+// confirmation; a campaign above the shop's threshold asks for approval; a viewer schedules nothing.
+func TestScheduleFromTheForm(t *testing.T) {
+	g := consoletest.New(t)
+	b := g.As(staff.Marketer)
+	later := []string{"starts_at", time.Now().UTC().Add(30 * time.Hour).Format("2006-01-02T15:04"), "audience", "user_ids", "audience_value", "7 8", "publish", "1", "alone_up_to", "0"}
+	form := consoletest.CampaignForm(append(later, "request_key", "once")...)
+	for range 2 { // an impatient finger
+		b.Post("/campaigns", form).To("/campaigns/1")
+	}
+	b.Get("/campaigns/1").Is(200).Has("Scheduled", "is published")
+	if n := g.Number(`select count(*) from audit where action = 'campaign.publish'`); n != 1 {
+		t.Errorf("%d publications", n)
+	}
+	for name, changes := range map[string][]string{"everybody": {"audience", "all", "audience_value", ""}, "no threshold shown": {"alone_up_to", ""},
+		"at once": {"starts_at", time.Now().UTC().Add(-time.Minute).Format("2006-01-02T15:04")}} {
+		again := consoletest.CampaignForm(slices.Concat(later, []string{"request_key", name}, changes)...)
+		page := b.Post("/campaigns", again).Is(http.StatusSeeOther).Header.Get("Location")
+		if !strings.HasSuffix(page, "/publish") {
+			t.Errorf("%s: %s", name, page)
+		}
+		b.Get(strings.TrimSuffix(page, "/publish")).Is(200).Has("Draft")
+	}
+	g.Exec(`insert into campaign_limits (shop_number, approval_above) values (0, 1) on conflict (shop_number) do update set approval_above = 1`)
+	form.Set("request_key", "many")
+	form.Set("name", "Another")
+	page := b.Post("/campaigns", form).Is(http.StatusSeeOther).Header.Get("Location")
+	b.Get(page).Is(200).Has("Draft", "is saved as a draft and not scheduled")
+	form.Set("request_key", "asks")
+	form.Set("alone_up_to", "1")
+	b.Post("/campaigns", form).Is(http.StatusSeeOther)
+	if n := g.Number(`select count(*) from audit where action = 'campaign.ask'`); n != 1 {
+		t.Errorf("%d requests for approval", n)
+	}
+	g.As(staff.Viewer).Post("/campaigns", form).Is(http.StatusForbidden)
 }

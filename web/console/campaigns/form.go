@@ -18,7 +18,6 @@ import (
 	"dropbell/domain/user"
 	campaignpages "dropbell/views/pages/campaigns"
 	pageparts "dropbell/views/pages/parts"
-	"dropbell/views/ui"
 	"dropbell/web/console/shell"
 )
 
@@ -165,7 +164,7 @@ func (h *handlers) keepCampaign(w http.ResponseWriter, r *http.Request, f campai
 	case err != nil:
 		return err
 	}
-	return h.Done(w, r, pageparts.CampaignURL(kept.ID, ""), ui.Good, shell.Say(r, "campaign.done.save", kept.Name))
+	return h.kept(w, r, kept)
 }
 
 // showCampaignConflict shows both versions side by side.

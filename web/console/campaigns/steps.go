@@ -214,3 +214,34 @@ func (h *handlers) takeCampaignStep(w http.ResponseWriter, r *http.Request) erro
 func (h *handlers) refuseCampaignStep(w http.ResponseWriter, r *http.Request, st campaign.Status, cause error) error {
 	return h.StepRefused(w, r, h.campaignQuestion(r, st), cause, campaignpages.CampaignLabel)
 }
+
+// kept redirects to the campaign after its form was saved, and schedules it if the form asks for that
+// and showed from how many users on approval is needed. The confirmation asks where more is to be said:
+// sending to everybody, or at once. A campaign that may not be scheduled stays a draft. If the form is
+// sent again, it finds the campaign saved and goes on here.
+func (h *handlers) kept(w http.ResponseWriter, r *http.Request, c campaign.Campaign) error {
+	url, above := pageparts.CampaignURL(c.ID, ""), shownAbove(r)
+	if r.PostFormValue("publish") == "" {
+		return h.Done(w, r, url, ui.Good, shell.Say(r, "campaign.done.save", c.Name))
+	}
+	if above == nil || c.Audience.Kind == campaign.Everybody || !c.StartsAt.After(h.Now()) {
+		return h.Done(w, r, pageparts.CampaignURL(c.ID, string(campaign.Publishing)), ui.Good, shell.Say(r, "campaign.done.save", c.Name))
+	}
+	_, outcome, err := h.Campaigns.Take(r.Context(), shell.Actor(r), c.ID, campaign.Wish{Step: campaign.Publishing, Version: c.Version, AloneUpTo: above})
+	if outcome == campaign.Changed {
+		err = fault.ErrStale
+	}
+	if kind := fault.KindOf(err); kind == fault.Conflict || kind == fault.Invalid {
+		return h.Done(w, r, url, ui.Warn, shell.Say(r, "campaign.done.not_scheduled", c.Name, ui.FaultText(r.Context(), err)))
+	}
+	switch {
+	case err != nil:
+		return err
+	case outcome == campaign.NeedsApproval:
+		shell.Redirect(w, r, pageparts.CampaignURL(c.ID, "approval"))
+		return nil
+	case outcome == campaign.Asked:
+		return h.Done(w, r, url, ui.Good, shell.Say(r, "campaign.done.ask", c.Name))
+	}
+	return h.Done(w, r, url, ui.Good, shell.Say(r, "campaign.done.publish", c.Name))
+}

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"slices"
 
-	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	droppages "dropbell/views/pages/drops"
 	"dropbell/web/console/shell"
@@ -38,25 +37,16 @@ func (h *handlers) compare(r *http.Request, p *droppages.Template) error {
 	return err
 }
 
-// dropBefore returns the previous drop of the same shop, nil if there is none.
+// dropBefore returns the drop before of [report.Service.Before], nil if there is none.
 func (h *handlers) dropBefore(ctx context.Context, t template.Template) (*template.Template, error) {
 	if t.Stored == template.Draft {
 		return nil, nil
 	}
-	until := t.OpensAt
-	if now := h.Now(); until.After(now) {
-		until = now
-	}
-	list, err := h.Templates.Templates(ctx, staff.System(), template.Query{Shops: []int64{t.ShopNumber}, To: &until, Descending: true, Limit: 3,
-		States: []template.State{template.Open, template.SoldOut, template.Paused, template.Closed}})
-	if err != nil {
+	list, err := h.Reports.Before(ctx, t, 1)
+	if err != nil || len(list) == 0 {
 		return nil, err
 	}
-	i := slices.IndexFunc(list, func(o template.Template) bool { return o.ID != t.ID && o.OpensAt.Before(t.OpensAt) })
-	if i < 0 {
-		return nil, nil
-	}
-	return &list[i], nil
+	return &list[0], nil
 }
 
 // chooseOther asks which drop the drop is compared with.

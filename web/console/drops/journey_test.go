@@ -10,17 +10,24 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// The page of a drop begins with the outcomes of its reminders and coupons, next to the previous
-// drop of the same shop. Each figure equals the count of rows.
+// The page of a drop begins with the outcomes of its reminders and coupons, next to the last closed
+// drop of the same shop that had reminders: not next to an open drop, a draft, or a drop without
+// reminders, even if it opened later. Each figure equals the count of rows.
 func TestThePictureOfADrop(t *testing.T) {
 	g := consoletest.New(t)
 	old, d, other := g.Published(10, time.Hour), g.Published(10, 3*time.Hour), g.Published(11, time.Hour)
+	open, empty, draft := g.Published(10, time.Hour), g.Published(10, time.Hour), g.Draft(10, time.Hour)
 	b := g.As(staff.Viewer)
 	b.Get(shell.TemplateURL(d.ID)).Is(200).Has("From reservation to use").HasNot("The one before")
 
 	for _, id := range []int64{old.ID, other.ID} {
-		g.Exec(`update templates set name = 'The old one', opens_at = opens_at - interval '3 hours', closes_at = closes_at - interval '2 hours', issued = 40, stock = 50 where id = $1`, id)
+		g.Exec(`update templates set name = 'The old one', opens_at = opens_at - interval '3 hours', closes_at = date_trunc('second', now()) - interval '1 minute', issued = 40, stock = 50 where id = $1`, id)
+		g.Exec(`insert into bookings values ($1, 11, 0, 80)`, id)
 	}
+	g.Exec(`update templates set name = 'Another', opens_at = date_trunc('second', now()) - interval '1 hour', closes_at = date_trunc('second', now()) - interval '2 minutes' where id = any($1)`, []int64{empty.ID, draft.ID})
+	g.Exec(`update templates set name = 'Another', opens_at = date_trunc('second', now()) - interval '1 hour', closes_at = date_trunc('second', now()) + interval '1 hour' where id = $1`, open.ID)
+	g.Exec(`insert into bookings values ($1, 11, 0, 80)`, open.ID)
+	g.Exec(`update slots s set opens_at = t.opens_at from templates t where t.id = s.template_id`)
 	g.Exec(`insert into coupon_tallies (template_id, used) values ($1, 10)`, old.ID)
 	g.Exec(`insert into bookings values ($1, 11, 0, 1200)`, d.ID)
 	g.Sending(d, 12, 1, 100, 40)
@@ -28,7 +35,7 @@ func TestThePictureOfADrop(t *testing.T) {
 	page := b.Get(shell.TemplateURL(d.ID)).Is(200).Has("The one before: The old one", fmt.Sprintf(`href="/templates/%d"`, old.ID))
 	page.Has(
 		"Step This drop The one before: The old one",
-		"Reminders booked 1,300 0", // 1,200 wait, a slot found 100
+		"Reminders booked 1,300 80", // 1,200 wait, a slot found 100
 		"Reminders delivered 40 3.1% of those booked 0",
 		"Links opened 255 customers, each once 9", // more than reminders were delivered: corrections have links too
 		"Coupons claimed 0 0% of the stock 40 · 80% of the stock",
@@ -41,9 +48,11 @@ func TestTheDropToCompareWithCanBeChosen(t *testing.T) {
 	g := consoletest.New(t)
 	first, second, d, other := g.Published(10, time.Hour), g.Published(10, time.Hour), g.Published(10, 3*time.Hour), g.Published(11, time.Hour)
 	for i, id := range []int64{first.ID, second.ID, other.ID} {
-		g.Exec(`update templates set name = $2, opens_at = opens_at - make_interval(hours => 3 + $3), closes_at = closes_at - make_interval(hours => 2 + $3), issued = 40 + $3, stock = 50 where id = $1`,
+		g.Exec(`update templates set name = $2, opens_at = opens_at - make_interval(hours => 3 + $3), closes_at = date_trunc('second', now()) - interval '1 minute', issued = 40 + $3, stock = 50 where id = $1`,
 			id, []string{"Latest", "Earlier", "Foreign"}[i], i)
+		g.Exec(`insert into bookings values ($1, 11, 0, 80)`, id)
 	}
+	g.Exec(`update slots s set opens_at = t.opens_at from templates t where t.id = s.template_id`)
 	g.Exec(`insert into claim_seconds (template_id, second, issued) select id, date_trunc('second', opens_at), 5 from templates where id in ($1, $2)`, second.ID, d.ID)
 	b, url := g.As(staff.Viewer, 10), shell.TemplateURL(d.ID)
 	b.Get(url+"?tab=claims").Is(200).Has("The one before: Latest", fmt.Sprintf(`href="%s/compare?tab=claims"`, url))

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"dropbell/domain/door"
@@ -95,37 +96,68 @@ func (h *handlers) revokeReport(w http.ResponseWriter, r *http.Request, id int64
 	return h.Done(w, r, reportURL(id)+"#links", ui.Good, shell.Say(r, "report.link.ended"))
 }
 
-// showResults sets the last drops side by side.
+// showResults shows what drops brought by period.
 func (h *handlers) showResults(w http.ResponseWriter, r *http.Request, shops []template.Shop) error {
-	p := droppages.Trend{Shops: shops}
-	list, shop, err := h.trend(r)
-	if err != nil {
-		return err
+	p := droppages.Trend{Shops: shops, From: strings.TrimSpace(r.FormValue("from")), To: strings.TrimSpace(r.FormValue("to"))}
+	var shop int64
+	var err error
+	if p.Trend, p.Period, shop, err = h.trend(r); err != nil {
+		var broken *fault.Fields
+		if !errors.As(err, &broken) {
+			return err
+		}
+		p.Errors = broken.List
 	}
 	if shop != 0 {
 		p.Shop = strconv.FormatInt(shop, 10)
 	}
 	p.Export = shell.ExportURL(r)
-	p.List, p.Before = list[:min(len(list), report.TrendLength)], list[min(len(list), report.TrendLength):]
 	p.Choose(r.FormValue("series"), r.Form["beside"])
 	return h.Show(w, r, http.StatusOK, p.Page())
 }
 
-// trend returns the last drops of the shop in the address; nonsense is every shop.
-func (h *handlers) trend(r *http.Request) (list []report.Figures, shop int64, err error) {
+// period returns the period in the address: from one day to another, or a span that ends today. A day
+// that is missing beside the other is today, or 29 days before the last. A fault.Fields names days that
+// cannot be read; the period is then the first span.
+func (h *handlers) period(r *http.Request) (report.Period, error) {
+	f := h.Filter(r)
+	from, end := f.Days()
+	p := report.PeriodOf(report.Span(r.FormValue("period")), h.Now(), f.Zone)
+	if err := f.Broken.Err(); err != nil || from == nil && end == nil {
+		return p, err
+	}
+	last := report.PeriodOf(report.Days30, h.Now(), f.Zone).To().AddDate(0, 0, -1)
+	if end != nil {
+		last = end.AddDate(0, 0, -1)
+	}
+	if from == nil {
+		from = new(last.AddDate(0, 0, -29))
+	}
+	chosen, err := report.PeriodBetween(*from, last)
+	if err != nil {
+		return p, err
+	}
+	return chosen, nil
+}
+
+// trend returns the drops of the period and of the shop in the address; nonsense is every shop.
+func (h *handlers) trend(r *http.Request) (t report.Trend, p report.Period, shop int64, err error) {
 	if shop, err = strconv.ParseInt(r.FormValue("shop"), 10, 64); err != nil || shop < 0 {
 		shop = 0
 	}
-	list, err = h.Reports.Trend(r.Context(), shell.Actor(r), shop)
-	return list, shop, err
+	if p, err = h.period(r); err != nil {
+		return t, p, shop, err
+	}
+	t, err = h.Reports.Trend(r.Context(), shell.Actor(r), shop, p)
+	return t, p, shop, err
 }
 
-// exported returns the drop that the address names, otherwise the last drops of the shop in the address.
+// exported returns the drop that the address names, otherwise the drops of the period and of the shop in the address.
 func (h *handlers) exported(r *http.Request) ([]report.Figures, error) {
 	drop := r.FormValue("drop")
 	if drop == "" {
-		list, _, err := h.trend(r)
-		return list, err
+		t, _, _, err := h.trend(r)
+		return t.List, err
 	}
 	id, err := strconv.ParseInt(drop, 10, 64)
 	if err != nil || id <= 0 {
@@ -135,7 +167,7 @@ func (h *handlers) exported(r *http.Request) ([]report.Figures, error) {
 	return []report.Figures{f}, err
 }
 
-// exportResults sends the last drops with what they earned and what their messages brought, the
+// exportResults sends the drops of a period with what they earned and what their messages brought, the
 // latest first; amounts are minor units. An address that names a drop gets a file of this drop.
 func (h *handlers) exportResults(w http.ResponseWriter, r *http.Request) error {
 	list, err := h.exported(r)

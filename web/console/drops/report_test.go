@@ -25,6 +25,8 @@ func TestReportPage(t *testing.T) {
 	before, d, other := g.Published(10, 3*time.Hour), g.Published(10, 4*time.Hour), g.Published(11, 2*time.Hour)
 	g.Exec(`update templates set name = 'The week before', opens_at = opens_at - interval '7 days', closes_at = closes_at - interval '7 days' where id = $1`, before.ID)
 	g.Exec(`update templates set name = 'Of another shop', opens_at = opens_at - interval '7 days', closes_at = closes_at - interval '7 days' where id = $1`, other.ID)
+	g.Exec(`update slots s set opens_at = t.opens_at from templates t where t.id = s.template_id`)
+	g.Exec(`insert into bookings select id, 11, 0, 80 from templates where id = any($1)`, []int64{before.ID, other.ID})
 	g.Book(d, 1001, delivery.App, 60)
 	g.Fire(d, 12, consoletest.Takes)
 	page := shell.TemplateURL(d.ID) + "/report"
@@ -53,7 +55,9 @@ func TestReportIsComparedWithAnyDrop(t *testing.T) {
 	for i, p := range []template.Template{before, other} {
 		g.Exec(`update templates set name = $2, opens_at = opens_at - interval '7 days', closes_at = closes_at - interval '7 days' where id = $1`, p.ID, []string{"The week before", "Of another shop"}[i])
 		g.Exec(`insert into reservations (template_id, user_id, slots) values ($1, 1001, 1)`, p.ID)
+		g.Exec(`insert into bookings values ($1, 11, 0, 80)`, p.ID)
 	}
+	g.Exec(`update slots s set opens_at = t.opens_at from templates t where t.id = s.template_id`)
 	page := shell.TemplateURL(d.ID) + "/report"
 	b := g.As(staff.Marketer)
 	b.Get(page).Is(200).Has("Compare with", "Outline: The week before")
@@ -64,19 +68,33 @@ func TestReportIsComparedWithAnyDrop(t *testing.T) {
 	g.As(staff.Viewer, 10).Get(page + "?compare=" + strconv.FormatInt(other.ID, 10)).Is(200).Has("Outline: The week before").HasNot("Of another shop")
 }
 
-// A tile chooses the figure of the chart; two ticked rows stand side by side.
-func TestResultsChart(t *testing.T) {
+// A tile chooses the figure of the chart, links and days its period; two ticked rows stand side by
+// side with their difference.
+func TestResultsByPeriod(t *testing.T) {
 	g := consoletest.New(t)
-	first, second := g.Published(10, 3*time.Hour), g.Published(10, 4*time.Hour)
-	for i, p := range []template.Template{first, second} {
-		g.Exec(`update templates set name = $2, opens_at = opens_at - interval '7 days', closes_at = closes_at - interval '7 days' where id = $1`, p.ID, []string{"First", "Second"}[i])
+	first, second, old := g.Published(10, 3*time.Hour), g.Published(10, 4*time.Hour), g.Published(10, 5*time.Hour)
+	for i, p := range []template.Template{first, second, old} {
+		g.Exec(`update templates set name = $2, opens_at = opens_at - make_interval(days => $3), closes_at = closes_at - make_interval(days => $3), issued = $4 where id = $1`,
+			p.ID, []string{"First", "Second", "Of last month"}[i], []int{7, 6, 40}[i], []int{50, 80, 65}[i])
 	}
 	b := g.As(staff.Viewer)
-	b.Get("/results").Is(200).Has("Revenue of the last drops").HasNot("Side by side")
-	b.Get("/results?series=used").Is(200).Has("Used of the last drops")
-	b.Get("/results?series=nonsense&beside=x").Is(200).Has("Revenue of the last drops").HasNot("Side by side")
+	b.Get("/results").Is(200).Has("Revenue over the period", "2 drops from", "Dashed: the period before, with one drop.", "Issued 130 100% more than before").HasNot("Side by side")
+	b.Get("/results?series=used").Is(200).Has("Used over the period")
+	b.Get("/results?series=nonsense&beside=x&period=nonsense").Is(200).Has("Revenue over the period", "2 drops from").HasNot("Side by side")
+	b.Get("/results?period=12m").Is(200).Has("3 drops from", "Of last month").HasNot("Dashed")
+	day := func(ago int) string { return time.Now().UTC().AddDate(0, 0, -ago).Format(time.DateOnly) }
+	b.Get("/results?from="+day(50)+"&to="+day(30)).Is(200).Has("One drop from", "Of last month", `value="`+day(50)+`"`).HasNot("Second")
+	b.Get("/results?to=" + day(30)).Is(200).Has("One drop from")
+	b.Get("/results?from=" + day(20)).Is(200).Has("2 drops from")
+	b.Get("/results?from=" + day(300) + "&to=" + day(280)).Is(200).Has("No drop opened in this period")
+	for query, want := range map[string]string{"from=" + day(1) + "&to=" + day(3): "must not be before the first day", "from=x": "must be a date", "from=1990-01-01&to=" + day(0): "at most two years"} {
+		b.Get("/results?"+query).Is(200).Has(want, "Check the first and the last day").HasNot("drops from")
+	}
 	two := "beside=" + strconv.FormatInt(first.ID, 10) + "&beside=" + strconv.FormatInt(second.ID, 10)
-	b.Get("/results?series=issued&"+two).Is(200).Has("Side by side", "of the last drops")
+	b.Get("/results?period=8w&series=issued&"+two).Is(200).Has("Side by side", "Difference", "Issued 80 50 +30 (+60%)", `name="period" value="8w"`)
+	if rows := b.File("/results.csv?period=12m", 3); rows[1][1] != "Second" {
+		t.Errorf("%v", rows)
+	}
 }
 
 // Marketers make links to the report and revoke them.

@@ -89,7 +89,7 @@ func (c Console) Deps() console.Deps {
 	return console.Deps{
 		Deps:   sh,
 		Access: in,
-		Audience: audience.Deps{Timeline: &timeline.Service{Store: stores.Users, Batches: &delivery.Ledger{Store: stores.Deliveries}}, People: u.Users, Users: stores.Users, Segments: u.Segments, Reminders: u.Reminders, Inbox: u.Inbox, Coupons: u.Coupons,
+		Audience: audience.Deps{Timeline: &timeline.Service{Store: stores.Users, Batches: &delivery.Ledger{Store: stores.Deliveries}, Customers: stores.Users, Purse: stores.CouponSteps}, Reports: u.Reports, People: u.Users, Users: stores.Users, Segments: u.Segments, Reminders: u.Reminders, Inbox: u.Inbox, Coupons: u.Coupons,
 			Letters: &campaign.Letters{Store: stores.Campaigns}, Suppressions: &feedback.Suppressions{Store: stores.Suppressions}, Jobs: u.Jobs, Files: files, Carts: stores.CouponSteps,
 			Audit: audit, Channels: channels, VerifiedOnly: c.VerifiedOnly},
 		Campaigns: campaigns.Deps{Campaigns: u.Campaigns, Approvals: u.Approvals, Recipes: u.Recipes, Templates: u.Templates, Segments: u.Segments, Audit: audit, States: states, Channels: channels,

@@ -1,0 +1,59 @@
+package audience
+
+import (
+	"context"
+	"time"
+
+	"dropbell/domain/money"
+	"dropbell/domain/report"
+	"dropbell/domain/timeline"
+	"dropbell/views/pages/parts"
+	"dropbell/views/ui"
+)
+
+func amount(ctx context.Context, n money.Amount, s timeline.Spent) string {
+	return ui.From(ctx).Locale.Money(n, s.With.Currency)
+}
+
+// orderCount is the number of a user's orders of all currencies.
+func orderCount(w timeline.Worth) (n int64) {
+	for _, s := range w.Spent {
+		n += s.Orders()
+	}
+	return n
+}
+
+// usedText writes how many of a user's coupons are used.
+func usedText(ctx context.Context, w timeline.Worth) string {
+	if w.Coupons == 0 {
+		return "–"
+	}
+	return ui.T(ctx, "worth.of", ui.Num(ctx, w.Used), ui.Num(ctx, w.Coupons))
+}
+
+func orders(s report.Sums) money.Amount { return money.Amount(s.Orders()) }
+
+// change says by how much a figure of the currency differs from the days before.
+func (p Users) change(ctx context.Context, s report.Sums, figure func(report.Sums) money.Amount) string {
+	var before money.Amount
+	for _, b := range p.Earned.Before {
+		if b.Currency == s.Currency {
+			before = figure(b)
+		}
+	}
+	return parts.Change(ctx, int64(figure(s)), int64(before))
+}
+
+func last(ctx context.Context, at time.Time) string {
+	if at.IsZero() {
+		return "–"
+	}
+	return ui.From(ctx).Locale.Ago(at, ui.From(ctx).Now)
+}
+
+func lastNote(ctx context.Context, at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return ui.From(ctx).Locale.Date(at, ui.From(ctx).Zone)
+}
