@@ -257,8 +257,8 @@ func TestListsOfRecipesEnd(t *testing.T) {
 	}
 }
 
-// Standing reservations of a series that has ended are removed, once its drops have opened, and the series is not read again. Those of
-// other series stay.
+// Standing reservations of a series that has ended are removed, once its drops have opened, and the series is not read again. Other
+// series keep theirs.
 func TestStandingReservationsOfEndedSeriesEnd(t *testing.T) {
 	w := newFixture(t)
 	soon := w.Published(time.Hour)
