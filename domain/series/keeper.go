@@ -38,8 +38,8 @@ type KeeperStore interface {
 	// Uncopied returns published drops that have not opened and whose standing reservations are not copied.
 	Uncopied(ctx context.Context, limit int) ([]Copy, error)
 	// Copy copies the standing reservations of the series to the drop, in transactions of many users each, and returns
-	// how many users have new reminders; 0 if another worker copies to the drop. Repeated after a failure, it copies those of
-	// the users who are left. A reservation that a user has made for the drop, or has cancelled, stays.
+	// how many users have new reminders; 0 if another worker copies to the drop. Repeated after a failure, it copies
+	// for the users who are left. A reservation that a user has made for the drop, or has cancelled, stays.
 	Copy(ctx context.Context, c Copy) (int64, error)
 }
 
