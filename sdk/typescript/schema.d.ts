@@ -6661,6 +6661,12 @@ export interface components {
             ended_at?: string;
             /**
              * Format: int64
+             * @description How long after its opening the evening's last coupon was given; 0 before that.
+             * @example 1800
+             */
+            evening_sold_out_ms: number;
+            /**
+             * Format: int64
              * @description How long the longest wave of the evening itself took; 0 before it.
              * @example 66000
              */
@@ -6698,7 +6704,60 @@ export interface components {
             /** @description The newest first, at most 20. */
             rehearsals: components["schemas"]["Rehearsal"][];
         };
+        RehearsalPart: {
+            /**
+             * Format: int64
+             * @description Coupons that came back for the waitlist.
+             * @example 5
+             */
+            back: number;
+            /**
+             * Format: int64
+             * @description Customers who came; behind the gate those who were promised a coupon.
+             * @example 400
+             */
+            came: number;
+            /**
+             * Format: int64
+             * @description Coupons given wrongly, or not given; must be 0.
+             * @example 0
+             */
+            difference: number;
+            /**
+             * Format: int64
+             * @description Of them, those who got a coupon.
+             * @example 40
+             */
+            got: number;
+            /**
+             * @description strangers are customers who belong to no door of the drop.
+             * @enum {string}
+             */
+            kind: "gate" | "door" | "strangers" | "draw" | "waitlist";
+            /**
+             * @description Of the door.
+             * @example Club members
+             */
+            name?: string;
+            /**
+             * Format: int64
+             * @example 360
+             */
+            refused: number;
+            /**
+             * Format: int64
+             * @description From the last customer to the last coupon.
+             * @example 1900
+             */
+            took_ms: number;
+        };
         RehearsalReport: {
+            /**
+             * Format: int64
+             * @description The same as rehearsed, from the share.
+             * @example 12000
+             */
+            all_claims_per_second: number;
             /**
              * @description What would give way first.
              * @enum {string}
@@ -6744,6 +6803,18 @@ export interface components {
             expired: number;
             /**
              * Format: int64
+             * @description Customers in the busiest second with all users, as the forecast says.
+             * @example 12000
+             */
+            forecast_claims_per_second: number;
+            /**
+             * Format: int64
+             * @description What the forecast says about it; 0 = nothing.
+             * @example 1400
+             */
+            forecast_sold_out_ms: number;
+            /**
+             * Format: int64
              * @description What the forecast says about it.
              * @example 61000
              */
@@ -6769,6 +6840,8 @@ export interface components {
              * @example 0
              */
             oversold: number;
+            /** @description How the claim gate, doors, draw and waitlist of the drop went. */
+            parts: components["schemas"]["RehearsalPart"][];
             /**
              * Format: int64
              * @example 60000
@@ -6792,9 +6865,20 @@ export interface components {
             skipped: number;
             /**
              * Format: int64
+             * @description How long after the opening the last coupon was given; 0 = some are left.
+             * @example 2000
+             */
+            sold_out_ms: number;
+            /**
+             * Format: int64
              * @example 100
              */
             stock: number;
+            /**
+             * Format: int64
+             * @example 620
+             */
+            tapped_twice: number;
             /**
              * Format: int64
              * @example 0
@@ -8463,6 +8547,8 @@ export interface components {
              * @description Until when requests have a second signature, by the secret before the last rotation.
              */
             old_secret_until?: string;
+            /** @description Whether it is also told of rehearsals of the shop's drops, in marked events. */
+            rehearsals: boolean;
             /**
              * @description Signs the requests. Only in the answer that made it; it cannot be shown again.
              * @example whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw
@@ -8635,6 +8721,7 @@ export interface components {
             description?: string;
             /** @description true makes an endpoint that was disabled begin anew. */
             enabled?: boolean;
+            rehearsals?: boolean;
             types?: string[];
             url?: string;
         };
@@ -8642,6 +8729,8 @@ export interface components {
             description?: string;
             /** @description true unless it says false. */
             enabled?: boolean;
+            /** @description Also tell it of rehearsals, in events with rehearsal: true. */
+            rehearsals?: boolean;
             /** @example 10 */
             shop_number: string;
             /** @description The types of events it is sent; none = all, also those of later versions. */

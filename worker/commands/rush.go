@@ -14,6 +14,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -66,10 +67,12 @@ func rush(ctx context.Context, args []string, getenv func(string) string, out io
 	if err != nil {
 		return err
 	}
-	shown, stop := context.WithCancel(ctx)
-	go progress(shown, out, r.Tally)
+	running, stop := context.WithCancel(ctx)
+	var showing sync.WaitGroup
+	showing.Go(func() { progress(running, out, r.Tally) })
 	result := r.Run(ctx)
 	stop()
+	showing.Wait()
 	fmt.Fprintf(out, "%d customers came, %d in the first second: %d got a coupon, %d were refused, %d got no answer; %d tapped twice, and %d of them got two\nhalf of them had an answer within %s, 99 of 100 within %s\n",
 		result.Came(), seconds[0], result.Issued, result.Refused, result.Failed, result.Twice, result.Again, result.Quantile(0.5).Round(time.Millisecond), result.Quantile(0.99).Round(time.Millisecond))
 	return ctx.Err()

@@ -1730,6 +1730,33 @@ func (e RehearsalStep) Valid() bool {
 	}
 }
 
+// Defines values for RehearsalPartKind.
+const (
+	RehearsalPartKindDoor      RehearsalPartKind = "door"
+	RehearsalPartKindDraw      RehearsalPartKind = "draw"
+	RehearsalPartKindGate      RehearsalPartKind = "gate"
+	RehearsalPartKindStrangers RehearsalPartKind = "strangers"
+	RehearsalPartKindWaitlist  RehearsalPartKind = "waitlist"
+)
+
+// Valid indicates whether the value is a known member of the RehearsalPartKind enum.
+func (e RehearsalPartKind) Valid() bool {
+	switch e {
+	case RehearsalPartKindDoor:
+		return true
+	case RehearsalPartKindDraw:
+		return true
+	case RehearsalPartKindGate:
+		return true
+	case RehearsalPartKindStrangers:
+		return true
+	case RehearsalPartKindWaitlist:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for RehearsalReportBottleneck.
 const (
 	RehearsalReportBottleneckClaims    RehearsalReportBottleneck = "claims"
@@ -7478,6 +7505,11 @@ type Rehearsal struct {
 	AskedAt time.Time  `json:"asked_at"`
 	EndedAt *time.Time `json:"ended_at,omitempty"`
 
+	// EveningSoldOutMs How long after its opening the evening's last coupon was given; 0 before that.
+	//
+	// Examples: 1800
+	EveningSoldOutMs int64 `json:"evening_sold_out_ms"`
+
 	// EveningWaveMs How long the longest wave of the evening itself took; 0 before it.
 	//
 	// Examples: 66000
@@ -7522,8 +7554,55 @@ type RehearsalList struct {
 	Rehearsals []Rehearsal `json:"rehearsals"`
 }
 
+// RehearsalPart defines model for RehearsalPart.
+type RehearsalPart struct {
+	// Back Coupons that came back for the waitlist.
+	//
+	// Examples: 5
+	Back int64 `json:"back"`
+
+	// Came Customers who came; behind the gate those who were promised a coupon.
+	//
+	// Examples: 400
+	Came int64 `json:"came"`
+
+	// Difference Coupons given wrongly, or not given; must be 0.
+	//
+	// Examples: 0
+	Difference int64 `json:"difference"`
+
+	// Got Of them, those who got a coupon.
+	//
+	// Examples: 40
+	Got int64 `json:"got"`
+
+	// Kind strangers are customers who belong to no door of the drop.
+	Kind RehearsalPartKind `json:"kind"`
+
+	// Name Of the door.
+	//
+	// Examples: Club members
+	Name *string `json:"name,omitempty"`
+
+	// Refused Examples: 360
+	Refused int64 `json:"refused"`
+
+	// TookMs From the last customer to the last coupon.
+	//
+	// Examples: 1900
+	TookMs int64 `json:"took_ms"`
+}
+
+// RehearsalPartKind strangers are customers who belong to no door of the drop.
+type RehearsalPartKind string
+
 // RehearsalReport defines model for RehearsalReport.
 type RehearsalReport struct {
+	// AllClaimsPerSecond The same as rehearsed, from the share.
+	//
+	// Examples: 12000
+	AllClaimsPerSecond int64 `json:"all_claims_per_second"`
+
 	// Bottleneck What would give way first.
 	Bottleneck RehearsalReportBottleneck `json:"bottleneck"`
 
@@ -7554,6 +7633,16 @@ type RehearsalReport struct {
 	// Expired Examples: 0
 	Expired int64 `json:"expired"`
 
+	// ForecastClaimsPerSecond Customers in the busiest second with all users, as the forecast says.
+	//
+	// Examples: 12000
+	ForecastClaimsPerSecond int64 `json:"forecast_claims_per_second"`
+
+	// ForecastSoldOutMs What the forecast says about it; 0 = nothing.
+	//
+	// Examples: 1400
+	ForecastSoldOutMs int64 `json:"forecast_sold_out_ms"`
+
 	// ForecastWaveMs What the forecast says about it.
 	//
 	// Examples: 61000
@@ -7573,6 +7662,9 @@ type RehearsalReport struct {
 	// Examples: 0
 	Oversold int64 `json:"oversold"`
 
+	// Parts How the claim gate, doors, draw and waitlist of the drop went.
+	Parts []RehearsalPart `json:"parts"`
+
 	// Reminders Examples: 60000
 	Reminders int64 `json:"reminders"`
 
@@ -7587,8 +7679,16 @@ type RehearsalReport struct {
 	// Skipped Examples: 900
 	Skipped int64 `json:"skipped"`
 
+	// SoldOutMs How long after the opening the last coupon was given; 0 = some are left.
+	//
+	// Examples: 2000
+	SoldOutMs int64 `json:"sold_out_ms"`
+
 	// Stock Examples: 100
 	Stock int64 `json:"stock"`
+
+	// TappedTwice Examples: 620
+	TappedTwice int64 `json:"tapped_twice"`
 
 	// Unanswered Examples: 0
 	Unanswered int64 `json:"unanswered"`
@@ -9248,6 +9348,9 @@ type Webhook struct {
 	// OldSecretUntil Until when requests have a second signature, by the secret before the last rotation.
 	OldSecretUntil *time.Time `json:"old_secret_until,omitempty"`
 
+	// Rehearsals Whether it is also told of rehearsals of the shop's drops, in marked events.
+	Rehearsals bool `json:"rehearsals"`
+
 	// Secret Signs the requests. Only in the answer that made it; it cannot be shown again.
 	//
 	// Examples: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw
@@ -9422,9 +9525,10 @@ type WebhookPatch struct {
 	Description *string `json:"description,omitempty"`
 
 	// Enabled true makes an endpoint that was disabled begin anew.
-	Enabled *bool     `json:"enabled,omitempty"`
-	Types   *[]string `json:"types,omitempty"`
-	Url     *string   `json:"url,omitempty"`
+	Enabled    *bool     `json:"enabled,omitempty"`
+	Rehearsals *bool     `json:"rehearsals,omitempty"`
+	Types      *[]string `json:"types,omitempty"`
+	Url        *string   `json:"url,omitempty"`
 }
 
 // WebhookWish defines model for WebhookWish.
@@ -9433,6 +9537,9 @@ type WebhookWish struct {
 
 	// Enabled true unless it says false.
 	Enabled *bool `json:"enabled,omitempty"`
+
+	// Rehearsals Also tell it of rehearsals, in events with rehearsal: true.
+	Rehearsals *bool `json:"rehearsals,omitempty"`
 
 	// ShopNumber Examples: 10
 	ShopNumber string `json:"shop_number"`
