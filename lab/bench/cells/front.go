@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"dropbell/adapters/postgres/work/move"
+	workdb "dropbell/adapters/postgres/work/move"
 	"dropbell/lab/bench/load"
 	"dropbell/lab/bench/stack"
 )
@@ -36,7 +36,7 @@ func (b *bench) startWebs(ctx context.Context, bin string) (w webs, stop func(),
 	if w.through, err = b.cells[0].StartBuilt(ctx, bin, "web", append(env, "DATABASE_URL=", "CELLS=a="+b.cells[0].PostgresURL+",b="+b.cells[1].PostgresURL)...); err != nil {
 		return w, stop, err
 	}
-	c := move.Copier{Home: b.cells[0].DB, Cell: b.cells[1].DB, Number: 1, Erase: func(context.Context, int64) error { return nil }}
+	c := workdb.Copier{Home: b.cells[0].DB, Cell: b.cells[1].DB, Number: 1, Erase: func(context.Context, int64) error { return nil }}
 	if err = c.Begin(ctx); err == nil {
 		err = c.Compare(ctx)
 	}
