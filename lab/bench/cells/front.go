@@ -59,7 +59,8 @@ func (b *bench) claimed(web *stack.Process, drops ...int64) (r load.Result, micr
 	if err != nil {
 		return r, 0, err
 	}
-	first := b.next.Add(1 << 32)
+	const users = 1 << 32
+	first := b.next.Add(users) - users
 	bodies := make([]string, len(drops))
 	for i, id := range drops {
 		bodies[i] = fmt.Sprintf(`{"template_id":"%d"}`, id)

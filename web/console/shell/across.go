@@ -30,7 +30,7 @@ const partWithin = 2 * time.Second
 
 // ErrSilent says that a database of the installation does not answer. A change or a file that needs
 // all databases is refused then.
-var ErrSilent = fault.New(fault.Unavailable, "overloaded", "a database does not answer; try again in a moment")
+var ErrSilent = fault.New(fault.Unavailable, "overloaded", "a database does not answer; try again once it does")
 
 // Across calls read with the handlers of each database side by side. cells[0] are the handlers of the
 // console's own database; further ones follow in the order of [Deps.Others]. The page names each
