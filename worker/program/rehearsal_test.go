@@ -101,7 +101,7 @@ func reachable(w *pgtest.Fixture, drop template.Template, n int) {
 func opensFully(w *pgtest.Fixture, drop template.Template) {
 	w.Exec(`update templates set claim_mode = 'gate', waitlist = 'issue', doors = 3 where id = $1`, drop.ID)
 	w.Exec(`insert into doors (template_id, place, name, who, segment_id, lead_minutes, share, user_limit, texts, booked_share)
-		select $1, n, 'Door ' || n, (array['list', 'codes', 'segment'])[n], (array[1, null, 1])[n], (array[90, 15, 0])[n], (array[10, 0, 0])[n], 0, '{}', 100 from generate_series(1, 3) n`, drop.ID)
+		select $1, n, 'Door ' || n, (array['list', 'codes', 'segment'])[n], (array[1, null, 1])[n], (array[90, 0, 0])[n], (array[10, 0, 0])[n], 0, '{}', 100 from generate_series(1, 3) n`, drop.ID)
 }
 
 // everything counts the rows of every table of the real drops that a rehearsal must leave alone.
