@@ -1142,6 +1142,64 @@ export interface paths {
         patch: operations["describe-picture"];
         trace?: never;
     };
+    "/admin/shops/{number}/recipes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the recipes of a shop with their figures */
+        get: operations["list-recipes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/shops/{number}/recipes/{form}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show a recipe with the figures of its last rounds */
+        get: operations["get-recipe"];
+        /**
+         * Create or change a recipe
+         * @description In place of all settings before.
+         */
+        put: operations["save-recipe"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/shops/{number}/recipes/{form}/stop": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Turn a recipe off
+         * @description Its settings stay. Rounds that have begun go on; pause or cancel their campaigns.
+         */
+        post: operations["stop-recipe"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/admin/shops/{number}/sender": {
         parameters: {
             query?: never;
@@ -6615,6 +6673,222 @@ export interface components {
             /** @description Why, for the audit log. */
             reason?: string;
         };
+        Recipe: {
+            /**
+             * Format: int64
+             * @description missed and lost: how long after the opening of a drop its round begins.
+             * @example 30
+             */
+            after_minutes?: number;
+            /**
+             * @description With the placeholders of campaigns; {{drop}} is the name of the drop, {{drops}} the drops of a calendar.
+             * @example Spring sale, {{name|dear customer}}
+             */
+            body?: string | {
+                [key: string]: string;
+            };
+            /**
+             * @example app
+             * @enum {string}
+             */
+            channel: "app" | "email" | "sms" | "webpush" | "webhook";
+            /**
+             * @description win_back and calendar: the time of day, on the clocks of the shop; otherwise 00:00.
+             * @example 10:00
+             */
+            clock?: string;
+            /**
+             * Format: int64
+             * @description win_back: for how many days a user got no coupon.
+             * @example 60
+             */
+            days?: number;
+            /**
+             * Format: int64
+             * @description win_back: after how many days a user may be found again.
+             * @example 30
+             */
+            every_days?: number;
+            /**
+             * @example missed
+             * @enum {string}
+             */
+            form: "missed" | "lost" | "win_back" | "calendar";
+            /**
+             * @description win_back: the drop whose coupon is given.
+             * @example 1
+             */
+            grant_template_id?: string;
+            /**
+             * Format: int64
+             * @description Of the users found, who get no message.
+             * @example 10
+             */
+            hold_out_percent?: number;
+            /**
+             * @description Whether it has rounds. A recipe that is off may have no texts.
+             * @example true
+             */
+            on: boolean;
+            /** @description The last five, the newest first. */
+            rounds: components["schemas"]["RecipeRound"][];
+            /** @example 10 */
+            shop_number: string;
+            /**
+             * @description Text in the default language, or an object of texts by language tag, "default" being one of them. Variables: {{name}}, {{coupon.name}}, {{shop.name}}, {{opens_at}}, {{ends_at}}, {{link}}; {{name|friend}} is "friend" where the value is missing.
+             * @example Spring sale, {{name|dear customer}}
+             */
+            title?: string | {
+                [key: string]: string;
+            };
+            /**
+             * Format: int64
+             * @description As it was read; 0 = it was never saved.
+             * @example 1
+             */
+            version: number;
+            /**
+             * @description calendar: when it is sent; otherwise monday.
+             * @example monday
+             * @enum {string}
+             */
+            weekday?: "sunday" | "monday" | "tuesday" | "wednesday" | "thursday" | "friday" | "saturday";
+        };
+        RecipeList: {
+            /** @description One of each form; a form that was never saved has the version 0. */
+            recipes: components["schemas"]["Recipe"][];
+        };
+        RecipeRound: {
+            /** Format: date-time */
+            at: string;
+            /**
+             * @description Its campaign; absent until it is stored, and if no user was found.
+             * @example 5
+             */
+            campaign_id?: string;
+            /**
+             * @description Why the campaign could not be stored or published; reason says it in words.
+             * @example empty_link
+             */
+            code?: string;
+            /** @description The deadline came before all users had an outcome. */
+            expired: boolean;
+            /**
+             * Format: int64
+             * @example 100
+             */
+            held_out: number;
+            /**
+             * Format: int64
+             * @example 0
+             */
+            left: number;
+            reason?: string;
+            /**
+             * Format: int64
+             * @example 1100
+             */
+            sent: number;
+            /**
+             * Format: int64
+             * @example 4
+             */
+            skipped: number;
+            /**
+             * @description done: the campaign is published or waits for approval, no user was found, or it was refused; code then says why.
+             * @example done
+             * @enum {string}
+             */
+            state: "begun" | "found" | "made" | "done";
+            /**
+             * @description The drop that the round is about.
+             * @example 17
+             */
+            template_id?: string;
+            /**
+             * Format: date-time
+             * @description The deadline: nothing is sent from then on.
+             */
+            until: string;
+            /**
+             * Format: int64
+             * @description The users found.
+             * @example 1204
+             */
+            users: number;
+        };
+        RecipeWish: {
+            /**
+             * Format: int64
+             * @description missed and lost: how long after the opening of a drop its round begins.
+             * @example 30
+             */
+            after_minutes?: number;
+            /**
+             * @description With the placeholders of campaigns; {{drop}} is the name of the drop, {{drops}} the drops of a calendar.
+             * @example Spring sale, {{name|dear customer}}
+             */
+            body?: string | {
+                [key: string]: string;
+            };
+            /**
+             * @example app
+             * @enum {string}
+             */
+            channel: "app" | "email" | "sms" | "webpush" | "webhook";
+            /**
+             * @description win_back and calendar: the time of day, on the clocks of the shop; otherwise 00:00.
+             * @example 10:00
+             */
+            clock?: string;
+            /**
+             * Format: int64
+             * @description win_back: for how many days a user got no coupon.
+             * @example 60
+             */
+            days?: number;
+            /**
+             * Format: int64
+             * @description win_back: after how many days a user may be found again.
+             * @example 30
+             */
+            every_days?: number;
+            /**
+             * @description win_back: the drop whose coupon is given.
+             * @example 1
+             */
+            grant_template_id?: string;
+            /**
+             * Format: int64
+             * @description Of the users found, who get no message.
+             * @example 10
+             */
+            hold_out_percent?: number;
+            /**
+             * @description Whether it has rounds. A recipe that is off may have no texts.
+             * @example true
+             */
+            on: boolean;
+            /**
+             * @description Text in the default language, or an object of texts by language tag, "default" being one of them. Variables: {{name}}, {{coupon.name}}, {{shop.name}}, {{opens_at}}, {{ends_at}}, {{link}}; {{name|friend}} is "friend" where the value is missing.
+             * @example Spring sale, {{name|dear customer}}
+             */
+            title?: string | {
+                [key: string]: string;
+            };
+            /**
+             * Format: int64
+             * @description As it was read; 0 = it was never saved.
+             * @example 1
+             */
+            version: number;
+            /**
+             * @description calendar: when it is sent; otherwise monday.
+             * @example monday
+             * @enum {string}
+             */
+            weekday?: "sunday" | "monday" | "tuesday" | "wednesday" | "thursday" | "friday" | "saturday";
+        };
         Redemption: {
             /**
              * @description As it was typed: case, dashes and spaces do not matter.
@@ -10793,6 +11067,114 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+        };
+    };
+    "list-recipes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                number: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RecipeList"];
+                };
+            };
+        };
+    };
+    "get-recipe": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                number: string;
+                form: "missed" | "lost" | "win_back" | "calendar";
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Recipe"];
+                };
+            };
+        };
+    };
+    "save-recipe": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                number: string;
+                form: "missed" | "lost" | "win_back" | "calendar";
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "after_minutes": 30,
+                 *       "body": "Some coupons of {{drop}} are left.",
+                 *       "channel": "app",
+                 *       "on": true,
+                 *       "title": "Still there",
+                 *       "version": 0
+                 *     }
+                 */
+                "application/json": components["schemas"]["RecipeWish"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Recipe"];
+                };
+            };
+        };
+    };
+    "stop-recipe": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                number: string;
+                form: "missed" | "lost" | "win_back" | "calendar";
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Recipe"];
+                };
             };
         };
     };

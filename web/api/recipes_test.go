@@ -31,7 +31,7 @@ func testRecipes(t *testing.T) {
 	if made.at("version") != 1.0 || made.at("on") != true || made.at("channel") != "email" || made.at("body.zh-CN") != "{{drop}}还有余量。" || made.at("title.default") != "Still there" || len(made.at("rounds").([]any)) != 0 {
 		t.Errorf("made: %s", made.Body)
 	}
-	r.want(r.call(r.admin(), "PUT", missed, wish("after_minutes", 45)), 412, "stale_version")
+	r.want(r.call(r.admin(), "PUT", missed, wish("after_minutes", 45)), 409, "stale_version")
 	if a := r.want(r.call(r.admin(), "PUT", missed, wish("after_minutes", 45, "version", 1)), 200, ""); a.at("after_minutes") != 45.0 || a.at("version") != 2.0 {
 		t.Errorf("changed: %s", a.Body)
 	}

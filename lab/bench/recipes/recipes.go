@@ -91,7 +91,7 @@ func once(ctx context.Context, s *stack.Stack, n int) (r result, err error) {
 	}
 	var due time.Time
 	for _, sql := range []string{
-		`update templates set opens_at = clock_timestamp() - interval '61 seconds' where id = ` + fmt.Sprint(t.ID),
+		`update templates set opens_at = date_trunc('second', clock_timestamp()) - interval '61 seconds' where id = ` + fmt.Sprint(t.ID),
 		`insert into recipes (shop_number, form, settings, is_on, since) values (10, 'missed', '` + string(settings) + `', true, now() - interval '1 hour')
 			on conflict (shop_number, form) do update set is_on = true, due_at = clock_timestamp()`,
 	} {
