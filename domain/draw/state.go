@@ -63,6 +63,8 @@ type Draw struct {
 	// Offers counts how often offers were made, and OffersUntil is when the first open offer ends.
 	Offers      int
 	OffersUntil *time.Time
+	// GroupChanges counts how often staff changed the group of a door after the first card, until its members were frozen.
+	GroupChanges int
 	Counts
 }
 

@@ -121,11 +121,22 @@ func (d *drawnDrop) offers() {
 	})
 }
 
-// account waits for the end of the draw and compares its account with the rows and the coupons.
+// strike lets staff strike the entry of a user.
+func (d *drawnDrop) strike(user int64) {
+	d.t.Helper()
+	r, final := d.crowd.send(d.ctx, call{method: "POST", path: fmt.Sprintf("/admin/draws/%d/strikes", d.template), body: map[string]any{"user_id": fmt.Sprint(user), "reason": "chaos"}})
+	if !final || !r.ok() && r.status != http.StatusConflict { // an attempt before may have struck it
+		d.t.Errorf("the entry of user %d is not struck: %d %s", user, r.status, r.body)
+	}
+}
+
+// account waits for the end of the draw, of which one entry was struck, and compares its account with the rows and the
+// coupons. Then it strikes a winner: the next ticket gets the coupon.
 func (d *drawnDrop) account() {
 	d.t.Helper()
 	d.until("done", func() {})
 	read := d.read
+	const lost = guests - 2 - forSale
 	d.adds(map[string][2]int{
 		"entries":                 {read(`select count(*) from draw_entries where template_id = $1`), guests - 1},
 		"entered less left":       {read(`select sum(entered) - sum(departed) from draw_counts where template_id = $1`), guests - 1},
@@ -133,11 +144,21 @@ func (d *drawnDrop) account() {
 		"counted winners":         {read(`select won from draws where template_id = $1`), forSale},
 		"coupons":                 {read(`select count(*) from coupons where template_id = $1`), forSale},
 		"winners with own coupon": {read(`select count(*) from draw_entries e join coupons c on c.id = e.coupon_id and c.user_id = e.user_id where e.template_id = $1 and c.origin = 'draw'`), forSale},
-		"entries that wait":       {read(`select count(*) from waiters w join draw_entries e using (template_id, user_id) where w.template_id = $1 and w.state = 'waiting' and e.state = 'entered'`), guests - 1 - forSale},
-		"counted waiting users":   {read(`select waiting from waitlists where template_id = $1`), guests - 1 - forSale},
-		"sealed rows":             {read(`select sum(length(rows)) / 49 from draw_chunks where template_id = $1`), guests - 1},
+		"struck entries":          {read(`select struck from draws where template_id = $1`), 1},
+		"entries that wait":       {read(`select count(*) from waiters w join draw_entries e using (template_id, user_id) where w.template_id = $1 and w.state = 'waiting' and e.state = 'entered'`), lost},
+		"counted waiting users":   {read(`select waiting from waitlists where template_id = $1`), lost},
+		"sealed rows":             {read(`select sum(length(rows)) / 49 from draw_chunks where template_id = $1`), guests - 2},
 		"told winners":            {read(`select count(*) from draw_entries e join announcements a on a.id = e.told_by and a.kind = 'won' where e.template_id = $1 and e.state = 'won'`), forSale},
 		"announcements of losses": {read(`select count(*) from announcements where template_id = $1 and kind = 'lost'`), 1},
+	})
+	d.strike(int64(read(`select user_id from draw_entries where template_id = $1 and state = 'won' order by rank limit 1`)))
+	d.until("done", func() {})
+	d.adds(map[string][2]int{
+		"struck entries":          {read(`select struck from draws where template_id = $1`), 2},
+		"winners":                 {read(`select won from draws where template_id = $1`), forSale},
+		"entries behind them":     {read(`select count(*) from draw_entries where template_id = $1 and state = 'entered'`), lost - 1},
+		"valid coupons":           {read(`select count(*) from coupons where template_id = $1 and not returned`), forSale},
+		"winners with own coupon": {read(`select count(*) from draw_entries e join coupons c on c.id = e.coupon_id and c.user_id = e.user_id where e.template_id = $1 and e.state = 'won' and not c.returned`), forSale},
 	})
 }
 

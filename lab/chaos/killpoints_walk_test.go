@@ -166,6 +166,7 @@ func (k *walk) serve() {
 	raffle, offers := k.publishDraw(fmt.Sprint("Draw ", n), users, 0), k.publishDraw(fmt.Sprint("Offers ", n), users, 1)
 	raffle.enter()
 	offers.enter()
+	raffle.strike(users[0])
 	codes := []*codeSale{k.c.openCodes("durable", later), k.c.openCodes("gate", later)}
 	d := k.reserveAll(fmt.Sprint("Evening ", n), users)
 	k.remind()

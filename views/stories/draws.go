@@ -43,6 +43,7 @@ func draws() []Story {
 	lost.Ticket, lost.Own = "000102030405060708090a0b0c0d0e0f", &droppages.OwnTicket{Score: draw.HashOf("score")}
 	weighted := drawn(draw.Open, 2*time.Hour, draw.Drand)
 	weighted.Card.Doors, weighted.Card.MaxWeight, weighted.Card.AcceptHours = []draw.CardDoor{{Weight: 3, Name: "Gold members"}, {Weight: 1, Name: "All customers"}}, 3, 48
+	weighted.Draw.GroupChanges = 2
 	offered := drawn(draw.Offered, -3*time.Hour, draw.Drand)
 	offered.Drop.AcceptHours, offered.Draw.Lapsed, offered.Draw.OffersUntil = 48, 12, ptr(Now().Add(45*time.Hour))
 	page := func(p droppages.PublicDraw) droppages.Template {

@@ -86,6 +86,9 @@ func TestBothLanguages(t *testing.T) {
 		for _, m := range entry.FindAllStringSubmatch(block, -1) {
 			values := value.FindAllString(m[2], -1)
 			slices.Sort(values)
+			if _, twice := texts[m[1]]; twice {
+				t.Errorf("%s: two texts have this name, and the second one is shown for both", m[1])
+			}
 			texts[m[1]] = strings.Join(values, " ")
 		}
 		return texts

@@ -14,14 +14,15 @@ const texts = {
     locked: "The coupon is in your order", expired: "Your coupon has expired", refused: "This is not possible right now.",
     enter: "Enter the draw", entersAt: "Entries open {at}", entered: "You are in the draw", leaveDraw: "Drawn after {at}. Press again to leave.",
     sealing: "Entries are closed. The draw follows in a moment.", won: "You won", lost: "Not drawn this time", struck: "Your entry was struck: {reason}",
-    accept: "You won: accept the coupon", acceptBy: "Until {at}", lapsed: "You won and did not accept in time", notYours: "This draw is for other customers.",
+    acceptWon: "You won: accept the coupon", acceptBy: "Until {at}", lapsedWon: "You won and did not accept in time", notYours: "This draw is for other customers.",
     check: "Check the draw", altered: "The sealed list was changed afterwards. Keep this page as evidence.",
     code: "Enter your access code", codeWrong: "This code does not work. Check what you typed.",
     suspended: "Your coupon is being checked", passNeeded: "A check of this device is needed first.",
     limit_reached: "You have had yours", household: "Your household has had its share.", signIn: "Sign in first",
     join: "Join the waitlist", joined: "You are on the waitlist", leave: "Press again to leave it.", comesBack: "If coupons come back, they go to those who wait.",
     accept: "Take your coupon", keptUntil: "It is kept for you until {at}.", sharedUntil: "The first to take one get it, until {at}.", lapsed: "You let two offers pass",
-    noWait: "No waitlist now", skipped: "No coupon came back for you", failed: "That did not work. Please try again.",
+    under_10: "Fewer than 10 are ahead of you.", under_100: "Fewer than 100 are ahead of you.", under_1000: "Fewer than 1,000 are ahead of you.", more: "1,000 or more are ahead of you.",
+    good: "The chances are good.", some: "There is some chance.", small: "The chance is small.", noWait: "No waitlist now", skipped: "No coupon came back for you", failed: "That did not work. Please try again.",
     inbox: "Messages", none: "No messages yet.", unread: "{n} unread", read: "Mark all as read", older: "Older messages", fresh: "New message: {text}", go: "Go to the offer",
     push: "Notify me in this browser", pushed: "Notifications are on", unpush: "Press again to turn them off.",
     denied: "Notifications are blocked", allow: "Allow them for this page in the browser’s settings.", noPush: "No notifications here",
@@ -38,14 +39,15 @@ const texts = {
     locked: "优惠券已锁定在您的订单中", expired: "优惠券已过期", refused: "暂时无法领取，请稍后再试。",
     enter: "参加抽签", entersAt: "{at} 开始报名", entered: "您已报名", leaveDraw: "{at} 后抽签。再次点击可退出。",
     sealing: "报名已截止，即将抽签。", won: "您已中签", lost: "本次未中签", struck: "您的报名被剔除：{reason}",
-    accept: "已中签：接受优惠券", acceptBy: "截止 {at}", lapsed: "已中签，但逾期未接受", notYours: "本次抽签面向其他客户。",
+    acceptWon: "已中签：接受优惠券", acceptBy: "截止 {at}", lapsedWon: "已中签，但逾期未接受", notYours: "本次抽签面向其他客户。",
     check: "验证抽签", altered: "封存的名单事后被改动。请保留此页面作为凭据。",
     code: "填写入场码", codeWrong: "此入场码无效，请核对。",
     suspended: "您的优惠券正在核查中", passNeeded: "请先完成安全验证。",
     limit_reached: "您已领过", household: "您的家庭已领完名额。", signIn: "请先登录",
     join: "加入候补", joined: "您已在候补名单中", leave: "再次点击可退出。", comesBack: "若有优惠券退回，将发放给候补客户。",
     accept: "领取优惠券", keptUntil: "为您保留至 {at}。", sharedUntil: "先领先得，{at} 截止。", lapsed: "您已两次未领取",
-    noWait: "暂不可候补", skipped: "没有为您补到优惠券", failed: "操作未成功，请重试。",
+    under_10: "您前面不到 10 人。", under_100: "您前面不到 100 人。", under_1000: "您前面不到 1,000 人。", more: "您前面有 1,000 人或更多。",
+    good: "候补机会较大。", some: "有一定机会。", small: "机会较小。", noWait: "暂不可候补", skipped: "没有为您补到优惠券", failed: "操作未成功，请重试。",
     inbox: "消息", none: "暂无消息。", unread: "{n} 条未读", read: "全部标为已读", older: "更早的消息", fresh: "新消息：{text}", go: "查看优惠",
     push: "在此浏览器中提醒我", pushed: "通知已开启", unpush: "再次点击可关闭。",
     denied: "通知已被阻止", allow: "请在浏览器设置中允许本页面的通知。", noPush: "此处无法接收通知",
@@ -717,7 +719,8 @@ function waiting(element, d) {
     const at = element.at(d.wait.accept_until);
     element.show("offered", element.t("accept"), { enabled: !busy, busy, status: status || element.t(d.wait.shared ? "sharedUntil" : "keptUntil", { at }) });
   } else if (d.inLine()) {
-    element.show("waiting", element.t("joined"), { enabled: !busy, pressed: true, busy, status: status || element.t("leave") });
+    const words = [d.wait.ahead, d.wait.chance, "leave"].filter(Boolean).map((w) => element.t(w));
+    element.show("waiting", element.t("joined"), { enabled: !busy, pressed: true, busy, status: status || words.join(" ") });
   } else if (d.template.waitlist !== "open" || d.wait?.state === "filled") return false;
   else if (d.wait?.state === "lapsed") element.show("lapsed", element.t("lapsed"));
   else if (d.wait?.state === "skipped") element.show("skipped", element.t("skipped"));
@@ -852,8 +855,8 @@ class Draw extends Pressed {
     if (e === undefined) return this.show("loading", this.t("loading"), { busy: true });
     const status = this.error ? this.t(this.error) : "", now = this.client.now(), open = c.state === "open" && now < Date.parse(c.closes_at);
     if (e?.state === "struck") return this.show("struck", this.t("struck", { reason: e.reason ?? "" }));
-    if (e?.state === "offered") return this.show("offered", this.t("accept"), { enabled: !this.busy, busy: this.busy, status: status || this.t("acceptBy", { at: this.at(e.accept_until) }) });
-    if (e?.state === "lapsed") return this.show("lapsed", this.t("lapsed"));
+    if (e?.state === "offered") return this.show("offered", this.t("acceptWon"), { enabled: !this.busy, busy: this.busy, status: status || this.t("acceptBy", { at: this.at(e.accept_until) }) });
+    if (e?.state === "lapsed") return this.show("lapsed", this.t("lapsedWon"));
     if (e?.state === "won") return this.show("won", this.t("won"));
     if (e?.state === "waiting") return this.show("lost", this.t("lost"));
     if (open && e) return this.show("entered", this.t("entered"), { enabled: !this.busy, pressed: true, busy: this.busy, status: status || this.t("leaveDraw", { at: this.at(c.closes_at) }) });

@@ -130,7 +130,7 @@ func noDoors(ctx context.Context, tx pgx.Tx, segmentID int64) error {
 }
 
 // doorsChange records, for each published drop with a door of the segment that is not frozen, that members of the door
-// change by the action of e.
+// change by the action of e, and counts the change where the drop has a draw.
 func doorsChange(ctx context.Context, tx pgx.Tx, segmentID int64, e staff.Entry) error {
 	rows := pg.Rows(ctx, tx, `select t.id, t.shop_number, d.name from doors d join templates t on t.id = d.template_id
 		where d.segment_id = $1 and d.frozen_at is null and t.state in ('published', 'paused') and t.closes_at > clock_timestamp() order by t.id, d.place`, segmentID)
@@ -145,6 +145,9 @@ func doorsChange(ctx context.Context, tx pgx.Tx, segmentID int64, e staff.Entry)
 	for _, c := range list {
 		if err := pg.InsertAudit(ctx, tx, staff.Entry{Actor: e.Actor, Action: "template.door_members", ObjectKind: "template", ObjectID: strconv.FormatInt(c.id, 10), ShopNumber: c.shop,
 			Reason: e.Reason, After: map[string]string{"door": c.door, "segment": strconv.FormatInt(segmentID, 10), "by": e.Action}}); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `update draws set group_changes = group_changes + 1 where template_id = $1`, c.id); err != nil {
 			return err
 		}
 	}

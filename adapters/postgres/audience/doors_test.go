@@ -80,6 +80,7 @@ func TestMembersOfDoors(t *testing.T) {
 		}
 	}
 	judge("before the freeze")
+	w.Exec(`insert into draws (template_id, template_version, key, source, cards, opens_at, closes_at) values ($1, 1, '', 'commit', '{card}', now(), now())`, drop.ID)
 	for range 2 { // the second time nothing changes
 		gold.Name = "Gold members"
 		gold, err = segments.SaveSegment(t.Context(), gold, pgtest.AboutSegment("segment.edit"))
@@ -93,6 +94,9 @@ func TestMembersOfDoors(t *testing.T) {
 	w.Must(err)
 	if n := w.Number(`select count(*) from audit where action = 'template.door_members' and object_id = $1::bigint::text`, drop.ID); n != 1 {
 		t.Errorf("%d changes of members are in the audit log, want 1", n)
+	}
+	if n := w.Number(`select group_changes from draws where template_id = $1`, drop.ID); n != 1 {
+		t.Errorf("the page of the draw counts %d changes, want 1", n)
 	}
 	var both sync.WaitGroup
 	for range 2 {

@@ -18,7 +18,7 @@ func NewDraws(db *pg.DB) Draws { return Draws{db} }
 
 const drawColumns = `d.template_id, d.template_version, d.state, d.key, d.cards, d.opens_at, d.closes_at, coalesce(d.seal, ''), d.sealed_at, d.round,
 	coalesce(d.figures, ''), coalesce(d.figures_by, ''), coalesce(d.evidence, ''), coalesce(d.result, ''), d.drawn_at, d.won, d.struck,
-	d.lapsed, d.offers, d.offers_until,
+	d.lapsed, d.offers, d.offers_until, d.group_changes,
 	coalesce(c.entered, 0), coalesce(c.departed, 0)`
 
 // drawFrom is where [drawColumns] come from.
@@ -28,7 +28,7 @@ const drawFrom = ` from draws d left join lateral (select sum(entered)::bigint a
 func drawPlaces(d *draw.Draw) []any {
 	return []any{&d.TemplateID, &d.TemplateVersion, &d.State, &d.Key, &d.Cards, &d.OpensAt, &d.ClosesAt, &d.Seal, &d.SealedAt, &d.Round,
 		&d.Figures, &d.FiguresBy, &d.Evidence, &d.Result, &d.DrawnAt, &d.Won, &d.Struck,
-		&d.Lapsed, &d.Offers, &d.OffersUntil, &d.Entered, &d.Left}
+		&d.Lapsed, &d.Offers, &d.OffersUntil, &d.GroupChanges, &d.Entered, &d.Left}
 }
 
 func scanDraw(row pgx.CollectableRow) (d draw.Draw, err error) { return d, row.Scan(drawPlaces(&d)...) }

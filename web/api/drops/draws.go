@@ -54,15 +54,17 @@ type DrawCard struct {
 	Cards      []string `json:"cards" nullable:"false" doc:"All versions of the signed card; the last one holds."`
 	Seal       string   `json:"seal,omitempty" doc:"The signed seal, a moment after entries close. Keep it: it proves that the list was not changed later."`
 
-	OpensAt     time.Time  `json:"opens_at" doc:"The first instant of entries." example:"2027-01-01T11:00:00Z"`
-	ClosesAt    time.Time  `json:"closes_at" doc:"The first instant without entries." example:"2027-01-01T12:00:00Z"`
-	Stock       int        `json:"stock" doc:"How many tickets win." example:"100"`
-	Doors       []CardDoor `json:"doors,omitempty" nullable:"false" doc:"The groups of users who can enter, with the weights of their entries; absent = all users, with the weight 1."`
-	AcceptHours int        `json:"accept_hours,omitempty" doc:"For how many hours winners may accept their coupon before the next tickets move up; absent = winners get it at once." example:"48"`
-	Source      string     `json:"source" enum:"drand,local,public,commit" doc:"Where the random value comes from. local is a beacon of this server for development; whoever runs it knows its values beforehand." example:"drand"`
-	Round       int64      `json:"round,omitempty" doc:"The round of the source that decides." example:"1000"`
-	RoundAt     *time.Time `json:"round_at,omitempty" doc:"When that round appears." example:"2027-01-01T12:01:00Z"`
-	Entries     int64      `json:"entries" doc:"The entries that there are." example:"4200"`
+	OpensAt  time.Time  `json:"opens_at" doc:"The first instant of entries." example:"2027-01-01T11:00:00Z"`
+	ClosesAt time.Time  `json:"closes_at" doc:"The first instant without entries." example:"2027-01-01T12:00:00Z"`
+	Stock    int        `json:"stock" doc:"How many tickets win." example:"100"`
+	Doors    []CardDoor `json:"doors,omitempty" nullable:"false" doc:"The groups of users who can enter, with the weights of their entries; absent = all users, with the weight 1."`
+	// GroupChanges tells entrants that groups are not what they were when the card was published.
+	GroupChanges int        `json:"group_changes,omitempty" doc:"How often staff changed a group of users in doors after the first card, until its members were fixed." example:"1"`
+	AcceptHours  int        `json:"accept_hours,omitempty" doc:"For how many hours winners may accept their coupon before the next tickets move up; absent = winners get it at once." example:"48"`
+	Source       string     `json:"source" enum:"drand,local,public,commit" doc:"Where the random value comes from. local is a beacon of this server for development; whoever runs it knows its values beforehand." example:"drand"`
+	Round        int64      `json:"round,omitempty" doc:"The round of the source that decides." example:"1000"`
+	RoundAt      *time.Time `json:"round_at,omitempty" doc:"When that round appears." example:"2027-01-01T12:01:00Z"`
+	Entries      int64      `json:"entries" doc:"The entries that there are." example:"4200"`
 	// NotProved is said wherever a draw is shown.
 	NotProved string `json:"not_proved" doc:"What no check of a draw can prove."`
 }
@@ -210,7 +212,7 @@ func cardJSON(d draw.Draw) (DrawCard, error) {
 	if err != nil {
 		return c, err
 	}
-	c.Stock, c.Source, c.Round, c.AcceptHours = card.Stock, string(card.Source.Kind), card.Round, card.AcceptHours
+	c.Stock, c.Source, c.Round, c.AcceptHours, c.GroupChanges = card.Stock, string(card.Source.Kind), card.Round, card.AcceptHours, d.GroupChanges
 	for _, door := range card.Doors {
 		c.Doors = append(c.Doors, CardDoor{door.Name, door.Weight})
 	}

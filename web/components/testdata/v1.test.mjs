@@ -33,6 +33,7 @@ class Element {
   removeAttribute(name) { this.attributes.delete(name); }
   addEventListener(name, listener) { this["on" + name] = listener; }
   append(...more) { this.children.push(...more); }
+  after() {}
   replaceChildren(...all) { this.children = all; }
   insertBefore(child) { this.children.push(child); }
   get firstElementChild() { return this.children[0]; }
@@ -349,10 +350,11 @@ test("an offer of the waitlist is accepted with one press, and an offer that lap
   await settle();
   assert.deepEqual([claim.getAttribute("state"), list.getAttribute("state")], ["offered", "offered"]);
   assert.match(list.status.textContent, /kept for you until/);
-  wait = place("waiting", { lapses: 1 });
+  wait = place("waiting", { lapses: 1, ahead: "under_100", chance: "small" });
   list.press();
   await settle();
   assert.deepEqual([claim.getAttribute("state"), list.getAttribute("state")], ["waiting", "waiting"]);
+  assert.equal(list.status.textContent, "Fewer than 100 are ahead of you. The chance is small. Press again to leave it.");
   wait = place("waiting", { lapses: 1, accept_until: until, shared: true });
   await pass(121_000);
   assert.equal(claim.getAttribute("state"), "offered");
@@ -462,4 +464,66 @@ test("an access code opens the door", async (t) => {
   await pass(10);
   assert.equal(claim.getAttribute("state"), "open");
   assert.equal(times("POST /access-codes").length, 2);
+});
+
+// drawn is a draw whose entries close in ten minutes, with an entry that follows state.
+function drawn(more) {
+  const at = (ms) => new Date(now + ms).toISOString(), seen = { card: { state: "open", opens_at: at(-60_000), closes_at: at(600_000), ...more }, entry: null };
+  const mine = (init, status = 200) => (seen.entry ? json(status, seen.entry) : json(404, { code: "not_entered" }));
+  begin({ "GET /draws/1/card": () => json(200, seen.card), "GET /draws/1/entry": mine,
+    "PUT /draws/1/entry": (init) => { seen.entry = { state: "entered", ticket: "ab", receipt: "r" }; return mine(init, 201); },
+    "DELETE /draws/1/entry": () => { seen.entry = null; return new Response(null, { status: 204 }); } });
+  return seen;
+}
+
+test("a draw is entered and left, and its result has a link to check it", async (t) => {
+  const seen = drawn(), draw = show(t, "draw");
+  await settle();
+  assert.deepEqual([draw.getAttribute("state"), draw.link.hidden], ["ready", true]);
+  for (const state of ["entered", "ready", "entered"]) {
+    press(draw);
+    await settle();
+    assert.equal(draw.getAttribute("state"), state);
+  }
+  assert.deepEqual(draw.told.map((e) => e.type), ["dropbell-entered", "dropbell-left", "dropbell-entered"]);
+  assert.deepEqual(draw.told[0].detail, { receipt: "r", ticket: "ab" });
+  seen.card = { ...seen.card, state: "sealed", seal: "first" };
+  await pass(610_000);
+  assert.deepEqual([draw.getAttribute("state"), kept.get("dropbell:seal:https://drops.example/api/v1:1")], ["sealing", "first"]);
+  seen.card = { ...seen.card, state: "drawn" };
+  for (const [entry, state, text] of [[{ state: "waiting" }, "lost", "Not drawn this time"], [{ state: "won" }, "won", "You won"],
+    [{ state: "struck", reason: "two accounts" }, "struck", "Your entry was struck: two accounts"], [{ state: "lapsed" }, "lapsed", "You won and did not accept in time"]]) {
+    seen.entry = { ticket: "ab", ...entry };
+    await draw.read();
+    assert.deepEqual([draw.getAttribute("state"), draw.button.textContent, draw.link.hidden], [state, text, false]);
+  }
+  assert.equal(draw.link.href, "https://drops.example/draw/1?ticket=ab");
+});
+
+test("a coupon that was won is accepted, and a second seal is found out", async (t) => {
+  const seen = drawn({ state: "offered", seal: "first" }), draw = show(t, "draw");
+  seen.entry = { state: "offered", ticket: "ab", accept_until: new Date(now + 3600_000).toISOString() };
+  await settle();
+  assert.deepEqual([draw.getAttribute("state"), draw.button.textContent], ["offered", "You won: accept the coupon"]);
+  server["POST /draws/1/acceptance"] = () => json(200, seen.entry = { state: "won", ticket: "ab", coupon_id: "5" });
+  press(draw);
+  await settle();
+  assert.deepEqual([draw.getAttribute("state"), draw.told.at(-1).type], ["won", "dropbell-accepted"]);
+  seen.card = { ...seen.card, seal: "second" };
+  await draw.read();
+  assert.equal(draw.getAttribute("state"), "altered");
+  assert.deepEqual(draw.told.at(-1).detail, { kept: "first", seal: "second" });
+});
+
+test("a draw says what keeps the user from entering", async (t) => {
+  drawn();
+  const draw = show(t, "draw"), stranger = show(t, "draw", { token: null });
+  await settle();
+  assert.equal(stranger.getAttribute("state"), "signed-out");
+  for (const [code, text] of [["not_eligible", "This draw is for other customers."], ["overloaded_twice", "That did not work. Please try again."]]) {
+    server["PUT /draws/1/entry"] = () => json(409, { code });
+    press(draw);
+    await settle();
+    assert.deepEqual([draw.getAttribute("state"), draw.status.textContent], ["ready", text]);
+  }
 });
