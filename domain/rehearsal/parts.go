@@ -48,12 +48,12 @@ func (r *Report) AddGate(accepted, stored, took int64) {
 
 // AddDoor adds what became of the customers of a door.
 func (r *Report) AddDoor(name string, came Result) {
-	r.add(Part{Kind: OfDoor, Name: name, Came: came.Came(), Got: came.Issued, Refused: came.Refused})
+	r.add(Part{Kind: OfDoor, Name: name, Came: came.Came(), Got: came.Issued + came.Again, Refused: came.Refused})
 }
 
 // AddStrangers adds what became of the customers without a door. A coupon for one of them is off.
 func (r *Report) AddStrangers(came Result) {
-	r.add(Part{Kind: OfStrangers, Came: came.Came(), Got: came.Issued, Refused: came.Refused, Off: came.Issued})
+	r.add(Part{Kind: OfStrangers, Came: came.Came(), Got: came.Issued + came.Again, Refused: came.Refused, Off: came.Issued + came.Again})
 }
 
 // AddDraw adds a draw with its entries and coupons, made took milliseconds after the entries closed. Each entry wins while there are coupons.
