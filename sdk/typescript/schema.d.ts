@@ -4835,6 +4835,12 @@ export interface components {
              */
             entries: number;
             /**
+             * Format: int64
+             * @description How often staff changed a group of users in doors after the first card, until its members were fixed.
+             * @example 1
+             */
+            group_changes?: number;
+            /**
              * @description The public key that signs.
              * @example dropbell+1a2b3c4d+AQ…
              */
@@ -5006,6 +5012,12 @@ export interface components {
              * @example 4200
              */
             entries: number;
+            /**
+             * Format: int64
+             * @description How often staff changed a group of users in doors after the first card, until its members were fixed.
+             * @example 1
+             */
+            group_changes?: number;
             /** @description With the parameter ticket. */
             inclusion?: components["schemas"]["DrawInclusion"];
             /**

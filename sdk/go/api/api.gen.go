@@ -5963,6 +5963,11 @@ type DrawCard struct {
 	// Examples: 4200
 	Entries int64 `json:"entries"`
 
+	// GroupChanges How often staff changed a group of users in doors after the first card, until its members were fixed.
+	//
+	// Examples: 1
+	GroupChanges *int64 `json:"group_changes,omitempty"`
+
 	// Key The public key that signs.
 	//
 	// Examples: dropbell+1a2b3c4d+AQ…
@@ -6148,6 +6153,11 @@ type DrawProof struct {
 	//
 	// Examples: 4200
 	Entries int64 `json:"entries"`
+
+	// GroupChanges How often staff changed a group of users in doors after the first card, until its members were fixed.
+	//
+	// Examples: 1
+	GroupChanges *int64 `json:"group_changes,omitempty"`
 
 	// Inclusion With the parameter ticket.
 	Inclusion *DrawInclusion `json:"inclusion,omitempty"`
