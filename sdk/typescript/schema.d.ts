@@ -1142,6 +1142,64 @@ export interface paths {
         patch: operations["describe-picture"];
         trace?: never;
     };
+    "/admin/shops/{number}/recipes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the recipes of a shop with their figures */
+        get: operations["list-recipes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/shops/{number}/recipes/{form}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show a recipe with the figures of its last rounds */
+        get: operations["get-recipe"];
+        /**
+         * Create or change a recipe
+         * @description In place of all settings before.
+         */
+        put: operations["save-recipe"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/admin/shops/{number}/recipes/{form}/stop": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Turn a recipe off
+         * @description Its settings stay. Rounds that have begun go on; pause or cancel their campaigns.
+         */
+        post: operations["stop-recipe"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/admin/shops/{number}/sender": {
         parameters: {
             query?: never;
@@ -4777,6 +4835,12 @@ export interface components {
              */
             entries: number;
             /**
+             * Format: int64
+             * @description How often staff changed a group of users in doors after the first card, until its members were fixed.
+             * @example 1
+             */
+            group_changes?: number;
+            /**
              * @description The public key that signs.
              * @example dropbell+1a2b3c4d+AQ…
              */
@@ -4948,6 +5012,12 @@ export interface components {
              * @example 4200
              */
             entries: number;
+            /**
+             * Format: int64
+             * @description How often staff changed a group of users in doors after the first card, until its members were fixed.
+             * @example 1
+             */
+            group_changes?: number;
             /** @description With the parameter ticket. */
             inclusion?: components["schemas"]["DrawInclusion"];
             /**
@@ -6615,6 +6685,222 @@ export interface components {
             /** @description Why, for the audit log. */
             reason?: string;
         };
+        Recipe: {
+            /**
+             * Format: int64
+             * @description missed and lost: how long after the opening of a drop its round begins.
+             * @example 30
+             */
+            after_minutes?: number;
+            /**
+             * @description With the placeholders of campaigns; {{drop}} is the name of the drop, {{drops}} the drops of a calendar.
+             * @example Spring sale, {{name|dear customer}}
+             */
+            body?: string | {
+                [key: string]: string;
+            };
+            /**
+             * @example app
+             * @enum {string}
+             */
+            channel: "app" | "email" | "sms" | "webpush" | "webhook";
+            /**
+             * @description win_back and calendar: the time of day, on the clocks of the shop; otherwise 00:00.
+             * @example 10:00
+             */
+            clock?: string;
+            /**
+             * Format: int64
+             * @description win_back: for how many days a user got no coupon.
+             * @example 60
+             */
+            days?: number;
+            /**
+             * Format: int64
+             * @description win_back: after how many days a user may be found again.
+             * @example 30
+             */
+            every_days?: number;
+            /**
+             * @example missed
+             * @enum {string}
+             */
+            form: "missed" | "lost" | "win_back" | "calendar";
+            /**
+             * @description win_back: the drop whose coupon is given.
+             * @example 1
+             */
+            grant_template_id?: string;
+            /**
+             * Format: int64
+             * @description Of the users found, who get no message.
+             * @example 10
+             */
+            hold_out_percent?: number;
+            /**
+             * @description Whether it has rounds. A recipe that is off may have no texts.
+             * @example true
+             */
+            on: boolean;
+            /** @description The last five, the newest first. */
+            rounds: components["schemas"]["RecipeRound"][];
+            /** @example 10 */
+            shop_number: string;
+            /**
+             * @description Text in the default language, or an object of texts by language tag, "default" being one of them. Variables: {{name}}, {{coupon.name}}, {{shop.name}}, {{opens_at}}, {{ends_at}}, {{link}}; {{name|friend}} is "friend" where the value is missing.
+             * @example Spring sale, {{name|dear customer}}
+             */
+            title?: string | {
+                [key: string]: string;
+            };
+            /**
+             * Format: int64
+             * @description As it was read; 0 = it was never saved.
+             * @example 1
+             */
+            version: number;
+            /**
+             * @description calendar: when it is sent; otherwise monday.
+             * @example monday
+             * @enum {string}
+             */
+            weekday?: "sunday" | "monday" | "tuesday" | "wednesday" | "thursday" | "friday" | "saturday";
+        };
+        RecipeList: {
+            /** @description One of each form; a form that was never saved has the version 0. */
+            recipes: components["schemas"]["Recipe"][];
+        };
+        RecipeRound: {
+            /** Format: date-time */
+            at: string;
+            /**
+             * @description Its campaign; absent until it is stored, and if no user was found.
+             * @example 5
+             */
+            campaign_id?: string;
+            /**
+             * @description Why the campaign could not be stored or published; reason says it in words.
+             * @example empty_link
+             */
+            code?: string;
+            /** @description The deadline came before all users had an outcome. */
+            expired: boolean;
+            /**
+             * Format: int64
+             * @example 100
+             */
+            held_out: number;
+            /**
+             * Format: int64
+             * @example 0
+             */
+            left: number;
+            reason?: string;
+            /**
+             * Format: int64
+             * @example 1100
+             */
+            sent: number;
+            /**
+             * Format: int64
+             * @example 4
+             */
+            skipped: number;
+            /**
+             * @description done: the campaign is published or waits for approval, no user was found, or it was refused; code then says why.
+             * @example done
+             * @enum {string}
+             */
+            state: "begun" | "found" | "made" | "done";
+            /**
+             * @description The drop that the round is about.
+             * @example 17
+             */
+            template_id?: string;
+            /**
+             * Format: date-time
+             * @description The deadline: nothing is sent from then on.
+             */
+            until: string;
+            /**
+             * Format: int64
+             * @description The users found.
+             * @example 1204
+             */
+            users: number;
+        };
+        RecipeWish: {
+            /**
+             * Format: int64
+             * @description missed and lost: how long after the opening of a drop its round begins.
+             * @example 30
+             */
+            after_minutes?: number;
+            /**
+             * @description With the placeholders of campaigns; {{drop}} is the name of the drop, {{drops}} the drops of a calendar.
+             * @example Spring sale, {{name|dear customer}}
+             */
+            body?: string | {
+                [key: string]: string;
+            };
+            /**
+             * @example app
+             * @enum {string}
+             */
+            channel: "app" | "email" | "sms" | "webpush" | "webhook";
+            /**
+             * @description win_back and calendar: the time of day, on the clocks of the shop; otherwise 00:00.
+             * @example 10:00
+             */
+            clock?: string;
+            /**
+             * Format: int64
+             * @description win_back: for how many days a user got no coupon.
+             * @example 60
+             */
+            days?: number;
+            /**
+             * Format: int64
+             * @description win_back: after how many days a user may be found again.
+             * @example 30
+             */
+            every_days?: number;
+            /**
+             * @description win_back: the drop whose coupon is given.
+             * @example 1
+             */
+            grant_template_id?: string;
+            /**
+             * Format: int64
+             * @description Of the users found, who get no message.
+             * @example 10
+             */
+            hold_out_percent?: number;
+            /**
+             * @description Whether it has rounds. A recipe that is off may have no texts.
+             * @example true
+             */
+            on: boolean;
+            /**
+             * @description Text in the default language, or an object of texts by language tag, "default" being one of them. Variables: {{name}}, {{coupon.name}}, {{shop.name}}, {{opens_at}}, {{ends_at}}, {{link}}; {{name|friend}} is "friend" where the value is missing.
+             * @example Spring sale, {{name|dear customer}}
+             */
+            title?: string | {
+                [key: string]: string;
+            };
+            /**
+             * Format: int64
+             * @description As it was read; 0 = it was never saved.
+             * @example 1
+             */
+            version: number;
+            /**
+             * @description calendar: when it is sent; otherwise monday.
+             * @example monday
+             * @enum {string}
+             */
+            weekday?: "sunday" | "monday" | "tuesday" | "wednesday" | "thursday" | "friday" | "saturday";
+        };
         Redemption: {
             /**
              * @description As it was typed: case, dashes and spaces do not matter.
@@ -6661,6 +6947,12 @@ export interface components {
             ended_at?: string;
             /**
              * Format: int64
+             * @description How long after its opening the evening's last coupon was given; 0 before that.
+             * @example 1800
+             */
+            evening_sold_out_ms: number;
+            /**
+             * Format: int64
              * @description How long the longest wave of the evening itself took; 0 before it.
              * @example 66000
              */
@@ -6698,7 +6990,60 @@ export interface components {
             /** @description The newest first, at most 20. */
             rehearsals: components["schemas"]["Rehearsal"][];
         };
+        RehearsalPart: {
+            /**
+             * Format: int64
+             * @description Coupons that came back for the waitlist.
+             * @example 5
+             */
+            back: number;
+            /**
+             * Format: int64
+             * @description Customers who came; behind the gate those who were promised a coupon.
+             * @example 400
+             */
+            came: number;
+            /**
+             * Format: int64
+             * @description Coupons given wrongly, or not given; must be 0.
+             * @example 0
+             */
+            difference: number;
+            /**
+             * Format: int64
+             * @description Of them, those who got a coupon.
+             * @example 40
+             */
+            got: number;
+            /**
+             * @description strangers are customers who belong to no door of the drop.
+             * @enum {string}
+             */
+            kind: "gate" | "door" | "strangers" | "draw" | "waitlist";
+            /**
+             * @description Of the door.
+             * @example Club members
+             */
+            name?: string;
+            /**
+             * Format: int64
+             * @example 360
+             */
+            refused: number;
+            /**
+             * Format: int64
+             * @description From the last customer to the last coupon.
+             * @example 1900
+             */
+            took_ms: number;
+        };
         RehearsalReport: {
+            /**
+             * Format: int64
+             * @description The same as rehearsed, from the share.
+             * @example 12000
+             */
+            all_claims_per_second: number;
             /**
              * @description What would give way first.
              * @enum {string}
@@ -6744,6 +7089,18 @@ export interface components {
             expired: number;
             /**
              * Format: int64
+             * @description Customers in the busiest second with all users, as the forecast says.
+             * @example 12000
+             */
+            forecast_claims_per_second: number;
+            /**
+             * Format: int64
+             * @description What the forecast says about it; 0 = nothing.
+             * @example 1400
+             */
+            forecast_sold_out_ms: number;
+            /**
+             * Format: int64
              * @description What the forecast says about it.
              * @example 61000
              */
@@ -6769,6 +7126,8 @@ export interface components {
              * @example 0
              */
             oversold: number;
+            /** @description How the claim gate, doors, draw and waitlist of the drop went. */
+            parts: components["schemas"]["RehearsalPart"][];
             /**
              * Format: int64
              * @example 60000
@@ -6792,9 +7151,20 @@ export interface components {
             skipped: number;
             /**
              * Format: int64
+             * @description How long after the opening the last coupon was given; 0 = some are left.
+             * @example 2000
+             */
+            sold_out_ms: number;
+            /**
+             * Format: int64
              * @example 100
              */
             stock: number;
+            /**
+             * Format: int64
+             * @example 620
+             */
+            tapped_twice: number;
             /**
              * Format: int64
              * @example 0
@@ -8463,6 +8833,8 @@ export interface components {
              * @description Until when requests have a second signature, by the secret before the last rotation.
              */
             old_secret_until?: string;
+            /** @description Whether it is also told of rehearsals of the shop's drops, in marked events. */
+            rehearsals: boolean;
             /**
              * @description Signs the requests. Only in the answer that made it; it cannot be shown again.
              * @example whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw
@@ -8635,6 +9007,7 @@ export interface components {
             description?: string;
             /** @description true makes an endpoint that was disabled begin anew. */
             enabled?: boolean;
+            rehearsals?: boolean;
             types?: string[];
             url?: string;
         };
@@ -8642,6 +9015,8 @@ export interface components {
             description?: string;
             /** @description true unless it says false. */
             enabled?: boolean;
+            /** @description Also tell it of rehearsals, in events with rehearsal: true. */
+            rehearsals?: boolean;
             /** @example 10 */
             shop_number: string;
             /** @description The types of events it is sent; none = all, also those of later versions. */
@@ -10704,6 +11079,114 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+        };
+    };
+    "list-recipes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                number: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RecipeList"];
+                };
+            };
+        };
+    };
+    "get-recipe": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                number: string;
+                form: "missed" | "lost" | "win_back" | "calendar";
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Recipe"];
+                };
+            };
+        };
+    };
+    "save-recipe": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                number: string;
+                form: "missed" | "lost" | "win_back" | "calendar";
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "after_minutes": 30,
+                 *       "body": "Some coupons of {{drop}} are left.",
+                 *       "channel": "app",
+                 *       "on": true,
+                 *       "title": "Still there",
+                 *       "version": 0
+                 *     }
+                 */
+                "application/json": components["schemas"]["RecipeWish"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Recipe"];
+                };
+            };
+        };
+    };
+    "stop-recipe": {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                number: string;
+                form: "missed" | "lost" | "win_back" | "calendar";
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Recipe"];
+                };
             };
         };
     };

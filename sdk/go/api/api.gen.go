@@ -1679,6 +1679,174 @@ func (e OwnedCouponState) Valid() bool {
 	}
 }
 
+// Defines values for RecipeChannel.
+const (
+	RecipeChannelApp     RecipeChannel = "app"
+	RecipeChannelEmail   RecipeChannel = "email"
+	RecipeChannelSms     RecipeChannel = "sms"
+	RecipeChannelWebhook RecipeChannel = "webhook"
+	RecipeChannelWebpush RecipeChannel = "webpush"
+)
+
+// Valid indicates whether the value is a known member of the RecipeChannel enum.
+func (e RecipeChannel) Valid() bool {
+	switch e {
+	case RecipeChannelApp:
+		return true
+	case RecipeChannelEmail:
+		return true
+	case RecipeChannelSms:
+		return true
+	case RecipeChannelWebhook:
+		return true
+	case RecipeChannelWebpush:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RecipeForm.
+const (
+	RecipeFormCalendar RecipeForm = "calendar"
+	RecipeFormLost     RecipeForm = "lost"
+	RecipeFormMissed   RecipeForm = "missed"
+	RecipeFormWinBack  RecipeForm = "win_back"
+)
+
+// Valid indicates whether the value is a known member of the RecipeForm enum.
+func (e RecipeForm) Valid() bool {
+	switch e {
+	case RecipeFormCalendar:
+		return true
+	case RecipeFormLost:
+		return true
+	case RecipeFormMissed:
+		return true
+	case RecipeFormWinBack:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RecipeWeekday.
+const (
+	RecipeWeekdayFriday    RecipeWeekday = "friday"
+	RecipeWeekdayMonday    RecipeWeekday = "monday"
+	RecipeWeekdaySaturday  RecipeWeekday = "saturday"
+	RecipeWeekdaySunday    RecipeWeekday = "sunday"
+	RecipeWeekdayThursday  RecipeWeekday = "thursday"
+	RecipeWeekdayTuesday   RecipeWeekday = "tuesday"
+	RecipeWeekdayWednesday RecipeWeekday = "wednesday"
+)
+
+// Valid indicates whether the value is a known member of the RecipeWeekday enum.
+func (e RecipeWeekday) Valid() bool {
+	switch e {
+	case RecipeWeekdayFriday:
+		return true
+	case RecipeWeekdayMonday:
+		return true
+	case RecipeWeekdaySaturday:
+		return true
+	case RecipeWeekdaySunday:
+		return true
+	case RecipeWeekdayThursday:
+		return true
+	case RecipeWeekdayTuesday:
+		return true
+	case RecipeWeekdayWednesday:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RecipeRoundState.
+const (
+	RecipeRoundStateBegun RecipeRoundState = "begun"
+	RecipeRoundStateDone  RecipeRoundState = "done"
+	RecipeRoundStateFound RecipeRoundState = "found"
+	RecipeRoundStateMade  RecipeRoundState = "made"
+)
+
+// Valid indicates whether the value is a known member of the RecipeRoundState enum.
+func (e RecipeRoundState) Valid() bool {
+	switch e {
+	case RecipeRoundStateBegun:
+		return true
+	case RecipeRoundStateDone:
+		return true
+	case RecipeRoundStateFound:
+		return true
+	case RecipeRoundStateMade:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RecipeWishChannel.
+const (
+	RecipeWishChannelApp     RecipeWishChannel = "app"
+	RecipeWishChannelEmail   RecipeWishChannel = "email"
+	RecipeWishChannelSms     RecipeWishChannel = "sms"
+	RecipeWishChannelWebhook RecipeWishChannel = "webhook"
+	RecipeWishChannelWebpush RecipeWishChannel = "webpush"
+)
+
+// Valid indicates whether the value is a known member of the RecipeWishChannel enum.
+func (e RecipeWishChannel) Valid() bool {
+	switch e {
+	case RecipeWishChannelApp:
+		return true
+	case RecipeWishChannelEmail:
+		return true
+	case RecipeWishChannelSms:
+		return true
+	case RecipeWishChannelWebhook:
+		return true
+	case RecipeWishChannelWebpush:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RecipeWishWeekday.
+const (
+	RecipeWishWeekdayFriday    RecipeWishWeekday = "friday"
+	RecipeWishWeekdayMonday    RecipeWishWeekday = "monday"
+	RecipeWishWeekdaySaturday  RecipeWishWeekday = "saturday"
+	RecipeWishWeekdaySunday    RecipeWishWeekday = "sunday"
+	RecipeWishWeekdayThursday  RecipeWishWeekday = "thursday"
+	RecipeWishWeekdayTuesday   RecipeWishWeekday = "tuesday"
+	RecipeWishWeekdayWednesday RecipeWishWeekday = "wednesday"
+)
+
+// Valid indicates whether the value is a known member of the RecipeWishWeekday enum.
+func (e RecipeWishWeekday) Valid() bool {
+	switch e {
+	case RecipeWishWeekdayFriday:
+		return true
+	case RecipeWishWeekdayMonday:
+		return true
+	case RecipeWishWeekdaySaturday:
+		return true
+	case RecipeWishWeekdaySunday:
+		return true
+	case RecipeWishWeekdayThursday:
+		return true
+	case RecipeWishWeekdayTuesday:
+		return true
+	case RecipeWishWeekdayWednesday:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for RehearsalState.
 const (
 	RehearsalStateAsked   RehearsalState = "asked"
@@ -1724,6 +1892,33 @@ func (e RehearsalStep) Valid() bool {
 	case RehearsalStepRushing:
 		return true
 	case RehearsalStepWaiting:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RehearsalPartKind.
+const (
+	RehearsalPartKindDoor      RehearsalPartKind = "door"
+	RehearsalPartKindDraw      RehearsalPartKind = "draw"
+	RehearsalPartKindGate      RehearsalPartKind = "gate"
+	RehearsalPartKindStrangers RehearsalPartKind = "strangers"
+	RehearsalPartKindWaitlist  RehearsalPartKind = "waitlist"
+)
+
+// Valid indicates whether the value is a known member of the RehearsalPartKind enum.
+func (e RehearsalPartKind) Valid() bool {
+	switch e {
+	case RehearsalPartKindDoor:
+		return true
+	case RehearsalPartKindDraw:
+		return true
+	case RehearsalPartKindGate:
+		return true
+	case RehearsalPartKindStrangers:
+		return true
+	case RehearsalPartKindWaitlist:
 		return true
 	default:
 		return false
@@ -3398,6 +3593,78 @@ func (e ListSegmentsParamsKind) Valid() bool {
 	case ListSegmentsParamsKindList:
 		return true
 	case ListSegmentsParamsKindRules:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for GetRecipeParamsForm.
+const (
+	GetRecipeParamsFormCalendar GetRecipeParamsForm = "calendar"
+	GetRecipeParamsFormLost     GetRecipeParamsForm = "lost"
+	GetRecipeParamsFormMissed   GetRecipeParamsForm = "missed"
+	GetRecipeParamsFormWinBack  GetRecipeParamsForm = "win_back"
+)
+
+// Valid indicates whether the value is a known member of the GetRecipeParamsForm enum.
+func (e GetRecipeParamsForm) Valid() bool {
+	switch e {
+	case GetRecipeParamsFormCalendar:
+		return true
+	case GetRecipeParamsFormLost:
+		return true
+	case GetRecipeParamsFormMissed:
+		return true
+	case GetRecipeParamsFormWinBack:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for SaveRecipeParamsForm.
+const (
+	SaveRecipeParamsFormCalendar SaveRecipeParamsForm = "calendar"
+	SaveRecipeParamsFormLost     SaveRecipeParamsForm = "lost"
+	SaveRecipeParamsFormMissed   SaveRecipeParamsForm = "missed"
+	SaveRecipeParamsFormWinBack  SaveRecipeParamsForm = "win_back"
+)
+
+// Valid indicates whether the value is a known member of the SaveRecipeParamsForm enum.
+func (e SaveRecipeParamsForm) Valid() bool {
+	switch e {
+	case SaveRecipeParamsFormCalendar:
+		return true
+	case SaveRecipeParamsFormLost:
+		return true
+	case SaveRecipeParamsFormMissed:
+		return true
+	case SaveRecipeParamsFormWinBack:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for StopRecipeParamsForm.
+const (
+	StopRecipeParamsFormCalendar StopRecipeParamsForm = "calendar"
+	StopRecipeParamsFormLost     StopRecipeParamsForm = "lost"
+	StopRecipeParamsFormMissed   StopRecipeParamsForm = "missed"
+	StopRecipeParamsFormWinBack  StopRecipeParamsForm = "win_back"
+)
+
+// Valid indicates whether the value is a known member of the StopRecipeParamsForm enum.
+func (e StopRecipeParamsForm) Valid() bool {
+	switch e {
+	case StopRecipeParamsFormCalendar:
+		return true
+	case StopRecipeParamsFormLost:
+		return true
+	case StopRecipeParamsFormMissed:
+		return true
+	case StopRecipeParamsFormWinBack:
 		return true
 	default:
 		return false
@@ -5696,6 +5963,11 @@ type DrawCard struct {
 	// Examples: 4200
 	Entries int64 `json:"entries"`
 
+	// GroupChanges How often staff changed a group of users in doors after the first card, until its members were fixed.
+	//
+	// Examples: 1
+	GroupChanges *int64 `json:"group_changes,omitempty"`
+
 	// Key The public key that signs.
 	//
 	// Examples: dropbell+1a2b3c4d+AQ…
@@ -5881,6 +6153,11 @@ type DrawProof struct {
 	//
 	// Examples: 4200
 	Entries int64 `json:"entries"`
+
+	// GroupChanges How often staff changed a group of users in doors after the first card, until its members were fixed.
+	//
+	// Examples: 1
+	GroupChanges *int64 `json:"group_changes,omitempty"`
 
 	// Inclusion With the parameter ticket.
 	Inclusion *DrawInclusion `json:"inclusion,omitempty"`
@@ -7433,6 +7710,268 @@ type Reason struct {
 	Reason *string `json:"reason,omitempty"`
 }
 
+// Recipe defines model for Recipe.
+type Recipe struct {
+	// AfterMinutes missed and lost: how long after the opening of a drop its round begins.
+	//
+	// Examples: 30
+	AfterMinutes *int64 `json:"after_minutes,omitempty"`
+
+	// Body With the placeholders of campaigns; {{drop}} is the name of the drop, {{drops}} the drops of a calendar.
+	//
+	// Examples: Spring sale, {{name|dear customer}}
+	Body *Recipe_Body `json:"body,omitempty"`
+
+	// Channel Examples: app
+	Channel RecipeChannel `json:"channel"`
+
+	// Clock win_back and calendar: the time of day, on the clocks of the shop; otherwise 00:00.
+	//
+	// Examples: 10:00
+	Clock *string `json:"clock,omitempty"`
+
+	// Days win_back: for how many days a user got no coupon.
+	//
+	// Examples: 60
+	Days *int64 `json:"days,omitempty"`
+
+	// EveryDays win_back: after how many days a user may be found again.
+	//
+	// Examples: 30
+	EveryDays *int64 `json:"every_days,omitempty"`
+
+	// Form Examples: missed
+	Form RecipeForm `json:"form"`
+
+	// GrantTemplateId win_back: the drop whose coupon is given.
+	//
+	// Examples: 1
+	GrantTemplateId *string `json:"grant_template_id,omitempty"`
+
+	// HoldOutPercent Of the users found, who get no message.
+	//
+	// Examples: 10
+	HoldOutPercent *int64 `json:"hold_out_percent,omitempty"`
+
+	// On Whether it has rounds. A recipe that is off may have no texts.
+	//
+	// Examples: true
+	On bool `json:"on"`
+
+	// Rounds The last five, the newest first.
+	Rounds []RecipeRound `json:"rounds"`
+
+	// ShopNumber Examples: 10
+	ShopNumber string `json:"shop_number"`
+
+	// Title Text in the default language, or an object of texts by language tag, "default" being one of them. Variables: {{name}}, {{coupon.name}}, {{shop.name}}, {{opens_at}}, {{ends_at}}, {{link}}; {{name|friend}} is "friend" where the value is missing.
+	//
+	// Examples: Spring sale, {{name|dear customer}}
+	Title *Recipe_Title `json:"title,omitempty"`
+
+	// Version As it was read; 0 = it was never saved.
+	//
+	// Examples: 1
+	Version int64 `json:"version"`
+
+	// Weekday calendar: when it is sent; otherwise monday.
+	//
+	// Examples: monday
+	Weekday *RecipeWeekday `json:"weekday,omitempty"`
+}
+
+// RecipeBody0 defines model for Recipe.Body.0.
+type RecipeBody0 = string
+
+// RecipeBody1 defines model for Recipe.Body.1.
+type RecipeBody1 map[string]string
+
+// Recipe_Body With the placeholders of campaigns; {{drop}} is the name of the drop, {{drops}} the drops of a calendar.
+//
+// Examples: Spring sale, {{name|dear customer}}
+type Recipe_Body struct {
+	union json.RawMessage
+}
+
+// RecipeChannel Examples: app
+type RecipeChannel string
+
+// RecipeForm Examples: missed
+type RecipeForm string
+
+// RecipeTitle0 defines model for Recipe.Title.0.
+type RecipeTitle0 = string
+
+// RecipeTitle1 defines model for Recipe.Title.1.
+type RecipeTitle1 map[string]string
+
+// Recipe_Title Text in the default language, or an object of texts by language tag, "default" being one of them. Variables: {{name}}, {{coupon.name}}, {{shop.name}}, {{opens_at}}, {{ends_at}}, {{link}}; {{name|friend}} is "friend" where the value is missing.
+//
+// Examples: Spring sale, {{name|dear customer}}
+type Recipe_Title struct {
+	union json.RawMessage
+}
+
+// RecipeWeekday calendar: when it is sent; otherwise monday.
+//
+// Examples: monday
+type RecipeWeekday string
+
+// RecipeList defines model for RecipeList.
+type RecipeList struct {
+	// Recipes One of each form; a form that was never saved has the version 0.
+	Recipes []Recipe `json:"recipes"`
+}
+
+// RecipeRound defines model for RecipeRound.
+type RecipeRound struct {
+	At time.Time `json:"at"`
+
+	// CampaignId Its campaign; absent until it is stored, and if no user was found.
+	//
+	// Examples: 5
+	CampaignId *string `json:"campaign_id,omitempty"`
+
+	// Code Why the campaign could not be stored or published; reason says it in words.
+	//
+	// Examples: empty_link
+	Code *string `json:"code,omitempty"`
+
+	// Expired The deadline came before all users had an outcome.
+	Expired bool `json:"expired"`
+
+	// HeldOut Examples: 100
+	HeldOut int64 `json:"held_out"`
+
+	// Left Examples: 0
+	Left   int64   `json:"left"`
+	Reason *string `json:"reason,omitempty"`
+
+	// Sent Examples: 1100
+	Sent int64 `json:"sent"`
+
+	// Skipped Examples: 4
+	Skipped int64 `json:"skipped"`
+
+	// State done: the campaign is published or waits for approval, no user was found, or it was refused; code then says why.
+	//
+	// Examples: done
+	State RecipeRoundState `json:"state"`
+
+	// TemplateId The drop that the round is about.
+	//
+	// Examples: 17
+	TemplateId *string `json:"template_id,omitempty"`
+
+	// Until The deadline: nothing is sent from then on.
+	Until time.Time `json:"until"`
+
+	// Users The users found.
+	//
+	// Examples: 1204
+	Users int64 `json:"users"`
+}
+
+// RecipeRoundState done: the campaign is published or waits for approval, no user was found, or it was refused; code then says why.
+//
+// Examples: done
+type RecipeRoundState string
+
+// RecipeWish defines model for RecipeWish.
+type RecipeWish struct {
+	// AfterMinutes missed and lost: how long after the opening of a drop its round begins.
+	//
+	// Examples: 30
+	AfterMinutes *int64 `json:"after_minutes,omitempty"`
+
+	// Body With the placeholders of campaigns; {{drop}} is the name of the drop, {{drops}} the drops of a calendar.
+	//
+	// Examples: Spring sale, {{name|dear customer}}
+	Body *RecipeWish_Body `json:"body,omitempty"`
+
+	// Channel Examples: app
+	Channel RecipeWishChannel `json:"channel"`
+
+	// Clock win_back and calendar: the time of day, on the clocks of the shop; otherwise 00:00.
+	//
+	// Examples: 10:00
+	Clock *string `json:"clock,omitempty"`
+
+	// Days win_back: for how many days a user got no coupon.
+	//
+	// Examples: 60
+	Days *int64 `json:"days,omitempty"`
+
+	// EveryDays win_back: after how many days a user may be found again.
+	//
+	// Examples: 30
+	EveryDays *int64 `json:"every_days,omitempty"`
+
+	// GrantTemplateId win_back: the drop whose coupon is given.
+	//
+	// Examples: 1
+	GrantTemplateId *string `json:"grant_template_id,omitempty"`
+
+	// HoldOutPercent Of the users found, who get no message.
+	//
+	// Examples: 10
+	HoldOutPercent *int64 `json:"hold_out_percent,omitempty"`
+
+	// On Whether it has rounds. A recipe that is off may have no texts.
+	//
+	// Examples: true
+	On bool `json:"on"`
+
+	// Title Text in the default language, or an object of texts by language tag, "default" being one of them. Variables: {{name}}, {{coupon.name}}, {{shop.name}}, {{opens_at}}, {{ends_at}}, {{link}}; {{name|friend}} is "friend" where the value is missing.
+	//
+	// Examples: Spring sale, {{name|dear customer}}
+	Title *RecipeWish_Title `json:"title,omitempty"`
+
+	// Version As it was read; 0 = it was never saved.
+	//
+	// Examples: 1
+	Version int64 `json:"version"`
+
+	// Weekday calendar: when it is sent; otherwise monday.
+	//
+	// Examples: monday
+	Weekday *RecipeWishWeekday `json:"weekday,omitempty"`
+}
+
+// RecipeWishBody0 defines model for RecipeWish.Body.0.
+type RecipeWishBody0 = string
+
+// RecipeWishBody1 defines model for RecipeWish.Body.1.
+type RecipeWishBody1 map[string]string
+
+// RecipeWish_Body With the placeholders of campaigns; {{drop}} is the name of the drop, {{drops}} the drops of a calendar.
+//
+// Examples: Spring sale, {{name|dear customer}}
+type RecipeWish_Body struct {
+	union json.RawMessage
+}
+
+// RecipeWishChannel Examples: app
+type RecipeWishChannel string
+
+// RecipeWishTitle0 defines model for RecipeWish.Title.0.
+type RecipeWishTitle0 = string
+
+// RecipeWishTitle1 defines model for RecipeWish.Title.1.
+type RecipeWishTitle1 map[string]string
+
+// RecipeWish_Title Text in the default language, or an object of texts by language tag, "default" being one of them. Variables: {{name}}, {{coupon.name}}, {{shop.name}}, {{opens_at}}, {{ends_at}}, {{link}}; {{name|friend}} is "friend" where the value is missing.
+//
+// Examples: Spring sale, {{name|dear customer}}
+type RecipeWish_Title struct {
+	union json.RawMessage
+}
+
+// RecipeWishWeekday calendar: when it is sent; otherwise monday.
+//
+// Examples: monday
+type RecipeWishWeekday string
+
 // Redemption defines model for Redemption.
 type Redemption struct {
 	// Code As it was typed: case, dashes and spaces do not matter.
@@ -7478,6 +8017,11 @@ type Rehearsal struct {
 	AskedAt time.Time  `json:"asked_at"`
 	EndedAt *time.Time `json:"ended_at,omitempty"`
 
+	// EveningSoldOutMs How long after its opening the evening's last coupon was given; 0 before that.
+	//
+	// Examples: 1800
+	EveningSoldOutMs int64 `json:"evening_sold_out_ms"`
+
 	// EveningWaveMs How long the longest wave of the evening itself took; 0 before it.
 	//
 	// Examples: 66000
@@ -7522,8 +8066,55 @@ type RehearsalList struct {
 	Rehearsals []Rehearsal `json:"rehearsals"`
 }
 
+// RehearsalPart defines model for RehearsalPart.
+type RehearsalPart struct {
+	// Back Coupons that came back for the waitlist.
+	//
+	// Examples: 5
+	Back int64 `json:"back"`
+
+	// Came Customers who came; behind the gate those who were promised a coupon.
+	//
+	// Examples: 400
+	Came int64 `json:"came"`
+
+	// Difference Coupons given wrongly, or not given; must be 0.
+	//
+	// Examples: 0
+	Difference int64 `json:"difference"`
+
+	// Got Of them, those who got a coupon.
+	//
+	// Examples: 40
+	Got int64 `json:"got"`
+
+	// Kind strangers are customers who belong to no door of the drop.
+	Kind RehearsalPartKind `json:"kind"`
+
+	// Name Of the door.
+	//
+	// Examples: Club members
+	Name *string `json:"name,omitempty"`
+
+	// Refused Examples: 360
+	Refused int64 `json:"refused"`
+
+	// TookMs From the last customer to the last coupon.
+	//
+	// Examples: 1900
+	TookMs int64 `json:"took_ms"`
+}
+
+// RehearsalPartKind strangers are customers who belong to no door of the drop.
+type RehearsalPartKind string
+
 // RehearsalReport defines model for RehearsalReport.
 type RehearsalReport struct {
+	// AllClaimsPerSecond The same as rehearsed, from the share.
+	//
+	// Examples: 12000
+	AllClaimsPerSecond int64 `json:"all_claims_per_second"`
+
 	// Bottleneck What would give way first.
 	Bottleneck RehearsalReportBottleneck `json:"bottleneck"`
 
@@ -7554,6 +8145,16 @@ type RehearsalReport struct {
 	// Expired Examples: 0
 	Expired int64 `json:"expired"`
 
+	// ForecastClaimsPerSecond Customers in the busiest second with all users, as the forecast says.
+	//
+	// Examples: 12000
+	ForecastClaimsPerSecond int64 `json:"forecast_claims_per_second"`
+
+	// ForecastSoldOutMs What the forecast says about it; 0 = nothing.
+	//
+	// Examples: 1400
+	ForecastSoldOutMs int64 `json:"forecast_sold_out_ms"`
+
 	// ForecastWaveMs What the forecast says about it.
 	//
 	// Examples: 61000
@@ -7573,6 +8174,9 @@ type RehearsalReport struct {
 	// Examples: 0
 	Oversold int64 `json:"oversold"`
 
+	// Parts How the claim gate, doors, draw and waitlist of the drop went.
+	Parts []RehearsalPart `json:"parts"`
+
 	// Reminders Examples: 60000
 	Reminders int64 `json:"reminders"`
 
@@ -7587,8 +8191,16 @@ type RehearsalReport struct {
 	// Skipped Examples: 900
 	Skipped int64 `json:"skipped"`
 
+	// SoldOutMs How long after the opening the last coupon was given; 0 = some are left.
+	//
+	// Examples: 2000
+	SoldOutMs int64 `json:"sold_out_ms"`
+
 	// Stock Examples: 100
 	Stock int64 `json:"stock"`
+
+	// TappedTwice Examples: 620
+	TappedTwice int64 `json:"tapped_twice"`
 
 	// Unanswered Examples: 0
 	Unanswered int64 `json:"unanswered"`
@@ -9248,6 +9860,9 @@ type Webhook struct {
 	// OldSecretUntil Until when requests have a second signature, by the secret before the last rotation.
 	OldSecretUntil *time.Time `json:"old_secret_until,omitempty"`
 
+	// Rehearsals Whether it is also told of rehearsals of the shop's drops, in marked events.
+	Rehearsals bool `json:"rehearsals"`
+
 	// Secret Signs the requests. Only in the answer that made it; it cannot be shown again.
 	//
 	// Examples: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw
@@ -9422,9 +10037,10 @@ type WebhookPatch struct {
 	Description *string `json:"description,omitempty"`
 
 	// Enabled true makes an endpoint that was disabled begin anew.
-	Enabled *bool     `json:"enabled,omitempty"`
-	Types   *[]string `json:"types,omitempty"`
-	Url     *string   `json:"url,omitempty"`
+	Enabled    *bool     `json:"enabled,omitempty"`
+	Rehearsals *bool     `json:"rehearsals,omitempty"`
+	Types      *[]string `json:"types,omitempty"`
+	Url        *string   `json:"url,omitempty"`
 }
 
 // WebhookWish defines model for WebhookWish.
@@ -9433,6 +10049,9 @@ type WebhookWish struct {
 
 	// Enabled true unless it says false.
 	Enabled *bool `json:"enabled,omitempty"`
+
+	// Rehearsals Also tell it of rehearsals, in events with rehearsal: true.
+	Rehearsals *bool `json:"rehearsals,omitempty"`
 
 	// ShopNumber Examples: 10
 	ShopNumber string `json:"shop_number"`
@@ -9856,6 +10475,21 @@ type UploadPictureParams struct {
 	// IdempotencyKey Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true.
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
+
+// GetRecipeParamsForm defines parameters for GetRecipe.
+type GetRecipeParamsForm string
+
+// SaveRecipeParamsForm defines parameters for SaveRecipe.
+type SaveRecipeParamsForm string
+
+// StopRecipeParams defines parameters for StopRecipe.
+type StopRecipeParams struct {
+	// IdempotencyKey Any text of 1 to 255 printable characters that is new for every new request. Sending the same request again with the same key within 24 hours returns the first answer, marked Idempotency-Replayed: true.
+	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+}
+
+// StopRecipeParamsForm defines parameters for StopRecipe.
+type StopRecipeParamsForm string
 
 // ReleaseSuppressionParams defines parameters for ReleaseSuppression.
 type ReleaseSuppressionParams struct {
@@ -10612,6 +11246,9 @@ type SetCampaignLimitsJSONRequestBody = CampaignLimits
 // DescribePictureJSONRequestBody defines body for DescribePicture for application/json ContentType.
 type DescribePictureJSONRequestBody = PictureText
 
+// SaveRecipeJSONRequestBody defines body for SaveRecipe for application/json ContentType.
+type SaveRecipeJSONRequestBody = RecipeWish
+
 // PutSenderJSONRequestBody defines body for PutSender for application/json ContentType.
 type PutSenderJSONRequestBody = Sender
 
@@ -11221,6 +11858,254 @@ func (t CampaignWish_Title) MarshalJSON() ([]byte, error) {
 }
 
 func (t *CampaignWish_Title) UnmarshalJSON(b []byte) error {
+	err := t.union.UnmarshalJSON(b)
+	return err
+}
+
+// AsRecipeBody0 returns the union data inside the Recipe_Body as a RecipeBody0
+func (t Recipe_Body) AsRecipeBody0() (RecipeBody0, error) {
+	var body RecipeBody0
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromRecipeBody0 overwrites any union data inside the Recipe_Body as the provided RecipeBody0
+func (t *Recipe_Body) FromRecipeBody0(v RecipeBody0) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergeRecipeBody0 performs a merge with any union data inside the Recipe_Body, using the provided RecipeBody0
+func (t *Recipe_Body) MergeRecipeBody0(v RecipeBody0) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+// AsRecipeBody1 returns the union data inside the Recipe_Body as a RecipeBody1
+func (t Recipe_Body) AsRecipeBody1() (RecipeBody1, error) {
+	var body RecipeBody1
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromRecipeBody1 overwrites any union data inside the Recipe_Body as the provided RecipeBody1
+func (t *Recipe_Body) FromRecipeBody1(v RecipeBody1) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergeRecipeBody1 performs a merge with any union data inside the Recipe_Body, using the provided RecipeBody1
+func (t *Recipe_Body) MergeRecipeBody1(v RecipeBody1) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+func (t Recipe_Body) MarshalJSON() ([]byte, error) {
+	b, err := t.union.MarshalJSON()
+	return b, err
+}
+
+func (t *Recipe_Body) UnmarshalJSON(b []byte) error {
+	err := t.union.UnmarshalJSON(b)
+	return err
+}
+
+// AsRecipeTitle0 returns the union data inside the Recipe_Title as a RecipeTitle0
+func (t Recipe_Title) AsRecipeTitle0() (RecipeTitle0, error) {
+	var body RecipeTitle0
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromRecipeTitle0 overwrites any union data inside the Recipe_Title as the provided RecipeTitle0
+func (t *Recipe_Title) FromRecipeTitle0(v RecipeTitle0) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergeRecipeTitle0 performs a merge with any union data inside the Recipe_Title, using the provided RecipeTitle0
+func (t *Recipe_Title) MergeRecipeTitle0(v RecipeTitle0) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+// AsRecipeTitle1 returns the union data inside the Recipe_Title as a RecipeTitle1
+func (t Recipe_Title) AsRecipeTitle1() (RecipeTitle1, error) {
+	var body RecipeTitle1
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromRecipeTitle1 overwrites any union data inside the Recipe_Title as the provided RecipeTitle1
+func (t *Recipe_Title) FromRecipeTitle1(v RecipeTitle1) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergeRecipeTitle1 performs a merge with any union data inside the Recipe_Title, using the provided RecipeTitle1
+func (t *Recipe_Title) MergeRecipeTitle1(v RecipeTitle1) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+func (t Recipe_Title) MarshalJSON() ([]byte, error) {
+	b, err := t.union.MarshalJSON()
+	return b, err
+}
+
+func (t *Recipe_Title) UnmarshalJSON(b []byte) error {
+	err := t.union.UnmarshalJSON(b)
+	return err
+}
+
+// AsRecipeWishBody0 returns the union data inside the RecipeWish_Body as a RecipeWishBody0
+func (t RecipeWish_Body) AsRecipeWishBody0() (RecipeWishBody0, error) {
+	var body RecipeWishBody0
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromRecipeWishBody0 overwrites any union data inside the RecipeWish_Body as the provided RecipeWishBody0
+func (t *RecipeWish_Body) FromRecipeWishBody0(v RecipeWishBody0) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergeRecipeWishBody0 performs a merge with any union data inside the RecipeWish_Body, using the provided RecipeWishBody0
+func (t *RecipeWish_Body) MergeRecipeWishBody0(v RecipeWishBody0) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+// AsRecipeWishBody1 returns the union data inside the RecipeWish_Body as a RecipeWishBody1
+func (t RecipeWish_Body) AsRecipeWishBody1() (RecipeWishBody1, error) {
+	var body RecipeWishBody1
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromRecipeWishBody1 overwrites any union data inside the RecipeWish_Body as the provided RecipeWishBody1
+func (t *RecipeWish_Body) FromRecipeWishBody1(v RecipeWishBody1) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergeRecipeWishBody1 performs a merge with any union data inside the RecipeWish_Body, using the provided RecipeWishBody1
+func (t *RecipeWish_Body) MergeRecipeWishBody1(v RecipeWishBody1) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+func (t RecipeWish_Body) MarshalJSON() ([]byte, error) {
+	b, err := t.union.MarshalJSON()
+	return b, err
+}
+
+func (t *RecipeWish_Body) UnmarshalJSON(b []byte) error {
+	err := t.union.UnmarshalJSON(b)
+	return err
+}
+
+// AsRecipeWishTitle0 returns the union data inside the RecipeWish_Title as a RecipeWishTitle0
+func (t RecipeWish_Title) AsRecipeWishTitle0() (RecipeWishTitle0, error) {
+	var body RecipeWishTitle0
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromRecipeWishTitle0 overwrites any union data inside the RecipeWish_Title as the provided RecipeWishTitle0
+func (t *RecipeWish_Title) FromRecipeWishTitle0(v RecipeWishTitle0) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergeRecipeWishTitle0 performs a merge with any union data inside the RecipeWish_Title, using the provided RecipeWishTitle0
+func (t *RecipeWish_Title) MergeRecipeWishTitle0(v RecipeWishTitle0) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+// AsRecipeWishTitle1 returns the union data inside the RecipeWish_Title as a RecipeWishTitle1
+func (t RecipeWish_Title) AsRecipeWishTitle1() (RecipeWishTitle1, error) {
+	var body RecipeWishTitle1
+	err := json.Unmarshal(t.union, &body)
+	return body, err
+}
+
+// FromRecipeWishTitle1 overwrites any union data inside the RecipeWish_Title as the provided RecipeWishTitle1
+func (t *RecipeWish_Title) FromRecipeWishTitle1(v RecipeWishTitle1) error {
+	b, err := json.Marshal(v)
+	t.union = b
+	return err
+}
+
+// MergeRecipeWishTitle1 performs a merge with any union data inside the RecipeWish_Title, using the provided RecipeWishTitle1
+func (t *RecipeWish_Title) MergeRecipeWishTitle1(v RecipeWishTitle1) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+
+	merged, err := runtime.JSONMerge(t.union, b)
+	t.union = merged
+	return err
+}
+
+func (t RecipeWish_Title) MarshalJSON() ([]byte, error) {
+	b, err := t.union.MarshalJSON()
+	return b, err
+}
+
+func (t *RecipeWish_Title) UnmarshalJSON(b []byte) error {
 	err := t.union.UnmarshalJSON(b)
 	return err
 }
@@ -12053,6 +12938,41 @@ type ClientInterface interface {
 	//
 	// Corresponds with PATCH /admin/shops/{number}/pictures/{hash} (the `DescribePicture` operationId).
 	DescribePicture(ctx context.Context, number string, hash string, body DescribePictureJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// ListRecipes List the recipes of a shop with their figures
+	//
+	// Corresponds with GET /admin/shops/{number}/recipes (the `ListRecipes` operationId).
+	ListRecipes(ctx context.Context, number string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// GetRecipe Show a recipe with the figures of its last rounds
+	//
+	// Corresponds with GET /admin/shops/{number}/recipes/{form} (the `GetRecipe` operationId).
+	GetRecipe(ctx context.Context, number string, form GetRecipeParamsForm, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SaveRecipeWithBody Create or change a recipe
+	//
+	// In place of all settings before.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /admin/shops/{number}/recipes/{form} (the `SaveRecipe` operationId).
+	SaveRecipeWithBody(ctx context.Context, number string, form SaveRecipeParamsForm, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SaveRecipe Create or change a recipe
+	//
+	// In place of all settings before.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /admin/shops/{number}/recipes/{form} (the `SaveRecipe` operationId).
+	SaveRecipe(ctx context.Context, number string, form SaveRecipeParamsForm, body SaveRecipeJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// StopRecipe Turn a recipe off
+	//
+	// Its settings stay. Rounds that have begun go on; pause or cancel their campaigns.
+	//
+	// Corresponds with POST /admin/shops/{number}/recipes/{form}/stop (the `StopRecipe` operationId).
+	StopRecipe(ctx context.Context, number string, form StopRecipeParamsForm, params *StopRecipeParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// GetSender Get the sender of a shop's mails
 	//
@@ -14882,6 +15802,91 @@ func (c *Client) DescribePictureWithBody(ctx context.Context, number string, has
 // Corresponds with PATCH /admin/shops/{number}/pictures/{hash} (the `DescribePicture` operationId).
 func (c *Client) DescribePicture(ctx context.Context, number string, hash string, body DescribePictureJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewDescribePictureRequest(c.Server, number, hash, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// ListRecipes List the recipes of a shop with their figures
+//
+// Corresponds with GET /admin/shops/{number}/recipes (the `ListRecipes` operationId).
+func (c *Client) ListRecipes(ctx context.Context, number string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewListRecipesRequest(c.Server, number)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// GetRecipe Show a recipe with the figures of its last rounds
+//
+// Corresponds with GET /admin/shops/{number}/recipes/{form} (the `GetRecipe` operationId).
+func (c *Client) GetRecipe(ctx context.Context, number string, form GetRecipeParamsForm, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewGetRecipeRequest(c.Server, number, form)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SaveRecipeWithBody Create or change a recipe
+//
+// In place of all settings before.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /admin/shops/{number}/recipes/{form} (the `SaveRecipe` operationId).
+func (c *Client) SaveRecipeWithBody(ctx context.Context, number string, form SaveRecipeParamsForm, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSaveRecipeRequestWithBody(c.Server, number, form, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SaveRecipe Create or change a recipe
+//
+// In place of all settings before.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /admin/shops/{number}/recipes/{form} (the `SaveRecipe` operationId).
+func (c *Client) SaveRecipe(ctx context.Context, number string, form SaveRecipeParamsForm, body SaveRecipeJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSaveRecipeRequest(c.Server, number, form, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// StopRecipe Turn a recipe off
+//
+// Its settings stay. Rounds that have begun go on; pause or cancel their campaigns.
+//
+// Corresponds with POST /admin/shops/{number}/recipes/{form}/stop (the `StopRecipe` operationId).
+func (c *Client) StopRecipe(ctx context.Context, number string, form StopRecipeParamsForm, params *StopRecipeParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewStopRecipeRequest(c.Server, number, form, params)
 	if err != nil {
 		return nil, err
 	}
@@ -21327,6 +22332,191 @@ func NewDescribePictureRequestWithBody(server string, number string, hash string
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewListRecipesRequest constructs an http.Request for the ListRecipes method
+func NewListRecipesRequest(server string, number string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "number", number, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/admin/shops/%s/recipes", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewGetRecipeRequest constructs an http.Request for the GetRecipe method
+func NewGetRecipeRequest(server string, number string, form GetRecipeParamsForm) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "number", number, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "form", form, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/admin/shops/%s/recipes/%s", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewSaveRecipeRequest calls the generic SaveRecipe builder with application/json body
+func NewSaveRecipeRequest(server string, number string, form SaveRecipeParamsForm, body SaveRecipeJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewSaveRecipeRequestWithBody(server, number, form, "application/json", bodyReader)
+}
+
+// NewSaveRecipeRequestWithBody constructs an http.Request for the SaveRecipe method, with any body, and a specified content type
+func NewSaveRecipeRequestWithBody(server string, number string, form SaveRecipeParamsForm, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "number", number, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "form", form, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/admin/shops/%s/recipes/%s", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewStopRecipeRequest constructs an http.Request for the StopRecipe method
+func NewStopRecipeRequest(server string, number string, form StopRecipeParamsForm, params *StopRecipeParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "number", number, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	var pathParam1 string
+
+	pathParam1, err = runtime.StyleParamWithOptions("simple", false, "form", form, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/admin/shops/%s/recipes/%s/stop", pathParam0, pathParam1)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IdempotencyKey != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "Idempotency-Key", *params.IdempotencyKey, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("Idempotency-Key", headerParam0)
+		}
+
+	}
 
 	return req, nil
 }
@@ -28214,6 +29404,47 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with PATCH /admin/shops/{number}/pictures/{hash} (the `DescribePicture` operationId).
 	DescribePictureWithResponse(ctx context.Context, number string, hash string, body DescribePictureJSONRequestBody, reqEditors ...RequestEditorFn) (*DescribePictureResponse, error)
 
+	// ListRecipesWithResponse List the recipes of a shop with their figures
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /admin/shops/{number}/recipes (the `ListRecipes` operationId).
+	ListRecipesWithResponse(ctx context.Context, number string, reqEditors ...RequestEditorFn) (*ListRecipesResponse, error)
+
+	// GetRecipeWithResponse Show a recipe with the figures of its last rounds
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /admin/shops/{number}/recipes/{form} (the `GetRecipe` operationId).
+	GetRecipeWithResponse(ctx context.Context, number string, form GetRecipeParamsForm, reqEditors ...RequestEditorFn) (*GetRecipeResponse, error)
+
+	// SaveRecipeWithBodyWithResponse Create or change a recipe
+	//
+	// In place of all settings before.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /admin/shops/{number}/recipes/{form} (the `SaveRecipe` operationId).
+	SaveRecipeWithBodyWithResponse(ctx context.Context, number string, form SaveRecipeParamsForm, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SaveRecipeResponse, error)
+
+	// SaveRecipeWithResponse Create or change a recipe
+	//
+	// In place of all settings before.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /admin/shops/{number}/recipes/{form} (the `SaveRecipe` operationId).
+	SaveRecipeWithResponse(ctx context.Context, number string, form SaveRecipeParamsForm, body SaveRecipeJSONRequestBody, reqEditors ...RequestEditorFn) (*SaveRecipeResponse, error)
+
+	// StopRecipeWithResponse Turn a recipe off
+	//
+	// Its settings stay. Rounds that have begun go on; pause or cancel their campaigns.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /admin/shops/{number}/recipes/{form}/stop (the `StopRecipe` operationId).
+	StopRecipeWithResponse(ctx context.Context, number string, form StopRecipeParamsForm, params *StopRecipeParams, reqEditors ...RequestEditorFn) (*StopRecipeResponse, error)
+
 	// GetSenderWithResponse Get the sender of a shop's mails
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -32156,6 +33387,170 @@ func (r DescribePictureResponse) StatusCode() int {
 
 // ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
 func (r DescribePictureResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type ListRecipesResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *RecipeList
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r ListRecipesResponse) GetJSON200() *RecipeList {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r ListRecipesResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r ListRecipesResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ListRecipesResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r ListRecipesResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type GetRecipeResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Recipe
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r GetRecipeResponse) GetJSON200() *Recipe {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r GetRecipeResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r GetRecipeResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r GetRecipeResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r GetRecipeResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type SaveRecipeResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Recipe
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r SaveRecipeResponse) GetJSON200() *Recipe {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r SaveRecipeResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r SaveRecipeResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r SaveRecipeResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r SaveRecipeResponse) ContentType() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Header.Get("Content-Type")
+	}
+	return ""
+}
+
+type StopRecipeResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Recipe
+}
+
+// GetJSON200 returns the response for an HTTP 200 `application/json` response
+func (r StopRecipeResponse) GetJSON200() *Recipe {
+	return r.JSON200
+}
+
+// GetBody returns the raw response body bytes
+func (r StopRecipeResponse) GetBody() []byte {
+	return r.Body
+}
+
+// Status returns HTTPResponse.Status
+func (r StopRecipeResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r StopRecipeResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ContentType is a convenience method to retrieve the Content-Type value from the HTTP response headers
+func (r StopRecipeResponse) ContentType() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Header.Get("Content-Type")
 	}
@@ -37816,6 +39211,77 @@ func (c *ClientWithResponses) DescribePictureWithResponse(ctx context.Context, n
 	return ParseDescribePictureResponse(rsp)
 }
 
+// ListRecipesWithResponse List the recipes of a shop with their figures
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /admin/shops/{number}/recipes (the `ListRecipes` operationId).
+func (c *ClientWithResponses) ListRecipesWithResponse(ctx context.Context, number string, reqEditors ...RequestEditorFn) (*ListRecipesResponse, error) {
+	rsp, err := c.ListRecipes(ctx, number, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseListRecipesResponse(rsp)
+}
+
+// GetRecipeWithResponse Show a recipe with the figures of its last rounds
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /admin/shops/{number}/recipes/{form} (the `GetRecipe` operationId).
+func (c *ClientWithResponses) GetRecipeWithResponse(ctx context.Context, number string, form GetRecipeParamsForm, reqEditors ...RequestEditorFn) (*GetRecipeResponse, error) {
+	rsp, err := c.GetRecipe(ctx, number, form, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseGetRecipeResponse(rsp)
+}
+
+// SaveRecipeWithBodyWithResponse Create or change a recipe
+//
+// In place of all settings before.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /admin/shops/{number}/recipes/{form} (the `SaveRecipe` operationId).
+func (c *ClientWithResponses) SaveRecipeWithBodyWithResponse(ctx context.Context, number string, form SaveRecipeParamsForm, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SaveRecipeResponse, error) {
+	rsp, err := c.SaveRecipeWithBody(ctx, number, form, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSaveRecipeResponse(rsp)
+}
+
+// SaveRecipeWithResponse Create or change a recipe
+//
+// In place of all settings before.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /admin/shops/{number}/recipes/{form} (the `SaveRecipe` operationId).
+func (c *ClientWithResponses) SaveRecipeWithResponse(ctx context.Context, number string, form SaveRecipeParamsForm, body SaveRecipeJSONRequestBody, reqEditors ...RequestEditorFn) (*SaveRecipeResponse, error) {
+	rsp, err := c.SaveRecipe(ctx, number, form, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSaveRecipeResponse(rsp)
+}
+
+// StopRecipeWithResponse Turn a recipe off
+//
+// Its settings stay. Rounds that have begun go on; pause or cancel their campaigns.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /admin/shops/{number}/recipes/{form}/stop (the `StopRecipe` operationId).
+func (c *ClientWithResponses) StopRecipeWithResponse(ctx context.Context, number string, form StopRecipeParamsForm, params *StopRecipeParams, reqEditors ...RequestEditorFn) (*StopRecipeResponse, error) {
+	rsp, err := c.StopRecipe(ctx, number, form, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseStopRecipeResponse(rsp)
+}
+
 // GetSenderWithResponse Get the sender of a shop's mails
 //
 // Returns a wrapper object for the known response body format(s).
@@ -41569,6 +43035,110 @@ func ParseDescribePictureResponse(rsp *http.Response) (*DescribePictureResponse,
 	response := &DescribePictureResponse{
 		Body:         bodyBytes,
 		HTTPResponse: rsp,
+	}
+
+	return response, nil
+}
+
+// ParseListRecipesResponse parses an HTTP response from a ListRecipesWithResponse call
+func ParseListRecipesResponse(rsp *http.Response) (*ListRecipesResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ListRecipesResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest RecipeList
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseGetRecipeResponse parses an HTTP response from a GetRecipeWithResponse call
+func ParseGetRecipeResponse(rsp *http.Response) (*GetRecipeResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &GetRecipeResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Recipe
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseSaveRecipeResponse parses an HTTP response from a SaveRecipeWithResponse call
+func ParseSaveRecipeResponse(rsp *http.Response) (*SaveRecipeResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &SaveRecipeResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Recipe
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseStopRecipeResponse parses an HTTP response from a StopRecipeWithResponse call
+func ParseStopRecipeResponse(rsp *http.Response) (*StopRecipeResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &StopRecipeResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Recipe
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
 	}
 
 	return response, nil
