@@ -434,7 +434,7 @@ test("elements count down to the user's own door, and its refusal is waited for"
   });
   const countdown = show(t, "countdown");
   await pass(1000);
-  assert.equal(countdown.time.textContent, "00:09:59");
+  assert.match(countdown.time.textContent, /^00:(09:59|10:00)$/); // the server's clock is known to half a second
   const stranger = show(t, "countdown", { token: null });
   await pass(1000);
   assert.equal(stranger.time.textContent.slice(0, 2), "01");
