@@ -417,7 +417,7 @@ func TestFiguresAreWhatTheRowsSay(t *testing.T) {
 		}
 	}
 	for name := range rowsSQL {
-		if !f.seen[name] {
+		if !f.seen[name] && (name != "tally:returned" || f.Number(rowsSQL[name], f.drop.ID) > 0) { // a row that is shown if there are any
 			t.Errorf("no page shows %s", name)
 		}
 	}
