@@ -535,7 +535,7 @@ func (p User) Page() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = worth(p.Worth).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = worth(p.Worth, p.User.Zone()).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -34,6 +34,18 @@ func (p Campaigns) filtered() bool {
 	return p.Search != "" || len(p.States) > 0 || p.From != "" || p.To != ""
 }
 
+// zone names the zone of all starts; "" if the starts are in several zones.
+func (p Campaigns) zone(ctx context.Context) (name string) {
+	for i, c := range p.List {
+		if z := ui.From(ctx).Locale.Zone(c.StartsAt, campaignZone(ctx, c.Campaign)); i == 0 {
+			name = z
+		} else if z != name {
+			return ""
+		}
+	}
+	return name
+}
+
 // Campaign is one campaign's page.
 type Campaign struct {
 	campaign.Status
