@@ -62,8 +62,9 @@ type BatchRow struct {
 	DueAt        time.Time
 	StartedAt    *time.Time
 	FinishedAt   *time.Time
-	// Outcome is the outcome of the user whom the query names; empty without one.
+	// Outcome is the outcome of the user whom the query names, with its Reason; empty without a user.
 	Outcome Outcome
+	Reason  string
 	// Reported are the parts of Counts.Sent of which the provider has reported.
 	Reported feedback.Tally
 	// Providers are the providers configured by staff that took messages. The environment's

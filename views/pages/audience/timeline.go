@@ -30,6 +30,9 @@ func (p User) days(ctx context.Context) (list []lifeDay) {
 func lineTone(l timeline.Line) ui.Tone {
 	switch l.Kind {
 	case timeline.Message:
+		if l.Outcome.Sleeping(l.Reason) {
+			return ui.Neutral
+		}
 		return ui.OutcomeTone(string(l.Outcome))
 	case timeline.Claimed, timeline.ByCode, timeline.Given, timeline.ByCampaign, timeline.ByDraw, timeline.Used, timeline.Ordered, timeline.Restored:
 		return ui.Good

@@ -282,7 +282,7 @@ func (p User) line(l timeline.Line) templ.Component {
 			}
 		}
 		if l.Outcome != "" {
-			templ_7745c5c3_Err = ui.Badge(ui.OutcomeTone(string(l.Outcome)), ui.T(ctx, "outcome."+string(l.Outcome))).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = parts.OutcomeBadge(l.Outcome, l.Reason).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -592,7 +592,7 @@ func (p CampaignRecipients) line(o campaign.Outcome) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if o.Reason != "" && o.Reason != delivery.ReasonHoldOut {
+		if o.Reason != "" && o.Reason != delivery.ReasonHoldOut && o.Reason != delivery.ReasonTest {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 34, "<small class=\"muted block\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

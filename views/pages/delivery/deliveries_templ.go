@@ -478,7 +478,7 @@ func (p Deliveries) line(b delivery.BatchRow) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Badge(ui.OutcomeTone(string(b.Outcome)), ui.T(ctx, "outcome."+string(b.Outcome))).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = parts.OutcomeBadge(b.Outcome, b.Reason).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

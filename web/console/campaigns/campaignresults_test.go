@@ -39,7 +39,7 @@ func TestResultsOnTheCampaignsPage(t *testing.T) {
 	}
 	g.Count()
 	b.Header.Del("HX-Request")
-	b.Get(url).Is(200).Has("B is better:", "The message worked:", "No customer opened the link yet, with A or B.", "Used the coupon")
+	b.Get(url).Is(200).Has("B is better, by customers who", "because of the message:", "No customer opened the link yet, with A or B.", "Used the coupon")
 	b.Get("/campaigns/999/results").Is(404)
 	g.As(staff.Viewer, 11).Get(url + "/results").Is(http.StatusForbidden)
 }
@@ -186,7 +186,7 @@ func TestRecipientsInTheBrowser(t *testing.T) {
 	consoletest.Within(t, "the address with the filter", func() bool { return strings.Contains(b.Path(), "outcome=held_out") })
 	consoletest.Within(t, "those held out, and nobody else", func() bool {
 		got := b.Text("#results")
-		return strings.Contains(got, "Control group") && !strings.Contains(got, "Delivered")
+		return strings.Contains(got, "Control group") && !strings.Contains(got, "Sent")
 	})
 	b.Fill("#f-user", "4")
 	b.Sees("#results", "No matches")
