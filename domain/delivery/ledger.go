@@ -72,6 +72,11 @@ type BatchRow struct {
 	Providers []ProviderShare
 }
 
+// Joins reports whether the batches b and o carry one message over one channel at one time and are in the same state.
+func (b BatchRow) Joins(o BatchRow) bool {
+	return b.Kind == o.Kind && b.OwnerID == o.OwnerID && b.TemplateID == o.TemplateID && b.Slot == o.Slot && b.Channel == o.Channel && b.State == o.State && b.Outcome == o.Outcome && b.DueAt.Equal(o.DueAt)
+}
+
 // A ProviderShare is how many messages of a batch a provider took.
 type ProviderShare struct {
 	Name string
