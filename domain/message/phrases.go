@@ -237,7 +237,7 @@ func Agenda(tag string, list []Opening) string {
 	for i, o := range list {
 		lines = append(lines, phrasesFor(tag).listed(o.At.Truncate(time.Minute))+" · "+o.Name)
 		if named := zone(o.At, tag); i == len(list)-1 || named != zone(list[i+1].At, tag) {
-			lines = append(lines, "("+named+")")
+			lines = append(lines, named)
 		}
 	}
 	return strings.Join(lines, "\n")

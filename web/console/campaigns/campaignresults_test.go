@@ -73,6 +73,13 @@ func TestSleepersOnTheCampaignsPage(t *testing.T) {
 			page.Has("Waiting</span>").HasNot("Will be retried</span>")
 		}
 	}
+	// Recipients who wait for the winner of a test have not failed either.
+	waiter := user.ID(g.Number(`select min(user_id) from exceptions where outcome = 'failed'`))
+	g.Exec(`update exceptions set reason = 'test_undecided' where outcome = 'failed' and user_id = $1`, waiter)
+	b.Get(url + "/recipients?outcome=undecided").Is(200).Has("Waits for the winner</span>", waiter.String())
+	b.Get(url + "/recipients?outcome=failed").Is(200).Has("No matches")
+	b.Get("/users/" + waiter.String()).Is(200).Has("Waits for the winner</span>").HasNot("Will be retried</span>")
+	g.Exec(`update exceptions set reason = 'quiet_hours' where outcome = 'failed'`)
 	// A paused campaign shows no rate, but the recipients in quiet hours.
 	g.Exec(`update campaigns set state = 'paused' where id = $1`, c.ID)
 	b.Get(url).Is(200).Has("3 recipients are in quiet hours").HasNot("when quiet hours end")
