@@ -41,8 +41,10 @@ func (p CampaignCourse) lines(ctx context.Context) []courseLine {
 	}
 	list := []courseLine{
 		{"sent", l.T("course.sent"), l.Number(sum.Sent), "", grow(func(x campaign.Point) int64 { return x.Sent })},
-		{"delivered", l.T("course.delivered"), l.Number(sum.Delivered), l.Percent(sum.Delivered, sum.Sent), grow(func(x campaign.Point) int64 { return x.Delivered })},
 		{"opened", l.T("course.opened"), l.Number(sum.Opened), l.Percent(sum.Opened, sum.Sent), grow(func(x campaign.Point) int64 { return x.Opened })},
+	}
+	if p.arrivals() {
+		list = slices.Insert(list, 1, courseLine{"delivered", l.T("course.delivered"), l.Number(sum.Delivered), l.Percent(sum.Delivered, sum.Sent), grow(func(x campaign.Point) int64 { return x.Delivered })})
 	}
 	if p.Series.Currency == "" {
 		return list
@@ -53,6 +55,9 @@ func (p CampaignCourse) lines(ctx context.Context) []courseLine {
 	return append(list,
 		courseLine{"earned", l.T("course.earned"), l.Money(money.Amount(sum.Earned), p.Series.Currency), "", grow(func(x campaign.Point) int64 { return x.Earned })})
 }
+
+// arrivals reports whether the provider has reported an arrival; not all channels have such reports.
+func (p CampaignCourse) arrivals() bool { return p.Series.Total().Delivered > 0 }
 
 const courseWidth, courseHeight = 600.0, 80.0
 

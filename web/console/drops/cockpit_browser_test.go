@@ -54,8 +54,8 @@ func TestASlotFiresInTheBrowser(t *testing.T) {
 	g.Exec(`update batches set sent_count = 1000, failed_count = 0, state = 'done', finished_at = now(); delete from exceptions`)
 	g.Exec(`update slot_results set sent = 1000, done_at = now(), late = '{"5": 1000}' where channel = 0`)
 	g.Exec(`update slots set state = 'finished', finished_at = now() where slot = 12`)
-	b.Sees("#slot-12", "Delivered", "1,000 of 1,000")
-	b.Sees(".verdict", "All slots due so far are done: 1,000 of 1,000 delivered.")
+	b.Sees("#slot-12", "Sent", "1,000 of 1,000")
+	b.Sees(".verdict", "All slots due so far are done: 1,000 of 1,000 sent.")
 	b.Accessible("the cockpit")
 }
 
