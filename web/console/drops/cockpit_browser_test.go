@@ -156,8 +156,8 @@ func TestALiveDropIsShortOnAPhone(t *testing.T) {
 	if height := consoletest.Evaluate[float64](b, `document.documentElement.scrollHeight`); height > 1600 {
 		t.Errorf("the page is %v pixels high", height)
 	}
-	if order := consoletest.Evaluate[string](b, `[".verdict", "#journey", "#claims", "#wave", ".drop-tabs", "#channel-email"].sort((a, b) =>
-		document.querySelector(a).getBoundingClientRect().top - document.querySelector(b).getBoundingClientRect().top).join(" ")`); order != ".verdict #journey #claims #wave .drop-tabs #channel-email" {
+	if order := consoletest.Evaluate[string](b, `[".drop-tabs", ".verdict", "#journey", "#claims", "#wave", "#channel-email"].sort((a, b) =>
+		document.querySelector(a).getBoundingClientRect().top - document.querySelector(b).getBoundingClientRect().top).join(" ")`); order != ".drop-tabs .verdict #journey #claims #wave #channel-email" {
 		t.Errorf("from top to bottom: %s", order)
 	}
 	for _, y := range []int{0, 600} {
