@@ -142,6 +142,37 @@ func TestTheMomentInTheBrowser(t *testing.T) {
 	}
 }
 
+// At the opening the badge, the countdown, the actions and the line of the moment change together, also while the page gets
+// nothing from the server. Thirty seconds before the opening the page has the layout of an open drop already.
+func TestTheOpeningInTheBrowser(t *testing.T) {
+	g := consoletest.New(t)
+	d := g.Published(10, 2*time.Hour)
+	b := consoletest.NewTab(t)
+	b.SignIn(g, g.Hire(staff.Admin))
+	b.Open(g.Server.URL + cockpitURL(d.ID))
+	const claimsFirst = `document.querySelector("#claims").getBoundingClientRect().top < document.querySelector("#journey").getBoundingClientRect().top`
+	if text := b.Text("#drop-head"); !strings.Contains(text, "Scheduled") || strings.Contains(text, "Report") || consoletest.Evaluate[bool](b, claimsFirst) {
+		t.Errorf("hours before the opening the claims are at the top, or the head is %q", text)
+	}
+	g.Wait(2*time.Hour - 10*time.Second)
+	b.Open(g.Server.URL + cockpitURL(d.ID))
+	b.Click("[data-live-switch]")
+	consoletest.Within(t, "the layout of an open drop", func() bool { return consoletest.Evaluate[bool](b, claimsFirst) })
+	consoletest.Within(t, "the opening", func() bool { return b.Text("#drop-moment") != "" })
+	text := b.Text("#drop-head")
+	for _, want := range []string{"Open", "Closes in", "Report", "Change stock"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing: %s", want, text)
+		}
+	}
+	for _, gone := range []string{"Scheduled", "Opens in", "Cancel drop", "Move opening"} {
+		if strings.Contains(text, gone) {
+			t.Errorf("%q is still there: %s", gone, text)
+		}
+	}
+	b.Accessible("the opening")
+}
+
 // On a phone the funnel and the stock stand first, below the verdict as a line of the head. The actions are one
 // bar at the bottom, and the page is short.
 func TestALiveDropIsShortOnAPhone(t *testing.T) {
