@@ -358,7 +358,7 @@ func (p Template) Live() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if p.Tab != TabCoupons && p.Tab != TabHistory && (!p.OpeningMode.Drawn() || p.Drop.Booked() > 0) {
+			if !p.OpeningMode.Drawn() || p.Drop.Booked() > 0 {
 				templ_7745c5c3_Err = JourneyCard(JourneyOf(p.Drop, p.Sales), p.Before, p.chooseURL()).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
