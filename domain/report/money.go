@@ -47,6 +47,9 @@ func (s Sums) Refunded() money.Amount { return s.RefundedAmount - s.RefundedDisc
 // Basket returns the average amount of an order before discounts; 0 without orders.
 func (s Sums) Basket() money.Amount { return average(s.Ordered(), s.Orders()) }
 
+// Average returns the revenue of an average order; 0 without orders.
+func (s Sums) Average() money.Amount { return average(s.Revenue(), s.Orders()) }
+
 // DiscountShare returns the part of the orders' amount that coupons took off, in
 // thousandths; 0 without orders.
 func (s Sums) DiscountShare() int64 {
