@@ -199,14 +199,19 @@ func (s *Service) IncrementOf(ctx context.Context, t template.Template) (*increm
 // ordersUntil returns the end of the time in which orders are compared with orders that used
 // a coupon of the drop: when the drop's last coupon expires at the latest, at most now.
 func (s *Service) ordersUntil(t template.Template) time.Time {
-	until := t.EndsAt().Add(time.Duration(t.ValidHours) * time.Hour)
-	if t.ValidUntil != nil {
-		until = *t.ValidUntil
-	}
+	until := UsableUntil(t)
 	if now := s.Now(); now.Before(until) {
 		return now
 	}
 	return until
+}
+
+// UsableUntil returns when the drop's last coupon expires at the latest.
+func UsableUntil(t template.Template) time.Time {
+	if t.ValidUntil != nil {
+		return *t.ValidUntil
+	}
+	return t.EndsAt().Add(time.Duration(t.ValidHours) * time.Hour)
 }
 
 // Overview sums up the orders of the shops (none = all that the actor may see), and what the text
