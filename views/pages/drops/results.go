@@ -94,7 +94,7 @@ func (p Trend) notes(ctx context.Context, s trendSeries) (list []string) {
 	}
 	list = append(list, parts.Change(ctx, now, before))
 	if n, of := int64(len(p.of(s, p.List))), int64(len(p.of(s, p.Before))); n != of {
-		list = append(list, ui.T(ctx, "results.per_drop", parts.Change(ctx, now/n, before/of)))
+		list = append(list, ui.T(ctx, "results.per_drop", signedShare(ctx, now/n-before/of, before/of)))
 	}
 	return list
 }
@@ -360,7 +360,15 @@ func differenceText(ctx context.Context, s trendSeries, values [2]int64, currenc
 		text = sign + amountText(ctx, size, currency)
 	}
 	if values[1] > 0 {
-		text = ui.T(ctx, "results.share", text, sign+ui.From(ctx).Locale.Percent(size, values[1]))
+		text = ui.T(ctx, "results.share", text, signedShare(ctx, n, values[1]))
 	}
 	return text
+}
+
+// signedShare writes the share of a difference with its sign; the share of 0 is 0%.
+func signedShare(ctx context.Context, difference, of int64) string {
+	if difference < 0 {
+		return "−" + ui.From(ctx).Locale.Percent(-difference, of)
+	}
+	return "+" + ui.From(ctx).Locale.Percent(difference, of)
 }
