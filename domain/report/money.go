@@ -47,6 +47,9 @@ func (s Sums) Refunded() money.Amount { return s.RefundedAmount - s.RefundedDisc
 // Basket returns the average amount of an order before discounts; 0 without orders.
 func (s Sums) Basket() money.Amount { return average(s.Ordered(), s.Orders()) }
 
+// Average returns the revenue of an average order; 0 without orders.
+func (s Sums) Average() money.Amount { return average(s.Revenue(), s.Orders()) }
+
 // DiscountShare returns the part of the orders' amount that coupons took off, in
 // thousandths; 0 without orders.
 func (s Sums) DiscountShare() int64 {
@@ -196,14 +199,19 @@ func (s *Service) IncrementOf(ctx context.Context, t template.Template) (*increm
 // ordersUntil returns the end of the time in which orders are compared with orders that used
 // a coupon of the drop: when the drop's last coupon expires at the latest, at most now.
 func (s *Service) ordersUntil(t template.Template) time.Time {
-	until := t.EndsAt().Add(time.Duration(t.ValidHours) * time.Hour)
-	if t.ValidUntil != nil {
-		until = *t.ValidUntil
-	}
+	until := UsableUntil(t)
 	if now := s.Now(); now.Before(until) {
 		return now
 	}
 	return until
+}
+
+// UsableUntil returns when the drop's last coupon expires at the latest.
+func UsableUntil(t template.Template) time.Time {
+	if t.ValidUntil != nil {
+		return *t.ValidUntil
+	}
+	return t.EndsAt().Add(time.Duration(t.ValidHours) * time.Hour)
 }
 
 // Overview sums up the orders of the shops (none = all that the actor may see), and what the text

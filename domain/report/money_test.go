@@ -15,7 +15,7 @@ import (
 
 func TestSums(t *testing.T) {
 	s := report.Sums{Currency: "CNY", Paid: 4, PaidAmount: 24_462, PaidDiscount: 8000, Refunds: 1, RefundedAmount: 6231, RefundedDiscount: 2000}
-	if s.Orders() != 3 || s.Ordered() != 18_231 || s.Discount() != 6000 || s.Revenue() != 12_231 || s.Refunded() != 4231 || s.Basket() != 6077 {
+	if s.Orders() != 3 || s.Ordered() != 18_231 || s.Discount() != 6000 || s.Revenue() != 12_231 || s.Refunded() != 4231 || s.Basket() != 6077 || s.Average() != 4077 {
 		t.Errorf("%+v", s)
 	}
 	if n, ok := s.Return(); n != 2038 || !ok || s.DiscountShare() != 329 {

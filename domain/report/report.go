@@ -46,6 +46,12 @@ type Figures struct {
 // Left returns how many coupons can still be given.
 func (f Figures) Left() int64 { return max(0, f.Total-f.Issued-f.Writing) }
 
+// Given returns how many coupons were given and not returned to the stock since.
+func (f Figures) Given() int64 { return f.Tally.Issued - f.Tally.Returned }
+
+// PerCoupon returns the revenue for each given coupon; 0 if none was given.
+func (f Figures) PerCoupon() money.Amount { return average(f.Money.Revenue(), f.Given()) }
+
 // Average returns the average discount of a used coupon; 0 if none was used.
 func (f Figures) Average() money.Amount {
 	if f.Tally.Used == 0 {

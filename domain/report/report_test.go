@@ -63,6 +63,10 @@ func TestMoney(t *testing.T) {
 	if _, known := f.Outstanding(); known {
 		t.Error("a percentage is known without the order")
 	}
+	f.Tally.Returned, f.Money.Sums = 10, report.Sums{Paid: 1, PaidAmount: 6000, PaidDiscount: 1000}
+	if f.Given() != 50 || f.PerCoupon() != 100 {
+		t.Errorf("%d given, %d for each", f.Given(), f.PerCoupon())
+	}
 	if (report.Figures{}).Average() != 0 {
 		t.Error("an average of nothing")
 	}

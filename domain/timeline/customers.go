@@ -28,6 +28,11 @@ func (s Spent) Basket() money.Amount {
 	return report.Sums{Paid: s.Orders(), PaidAmount: s.With.Ordered() + s.Without.Amount}.Basket()
 }
 
+// Average returns the revenue of an average order; 0 without orders.
+func (s Spent) Average() money.Amount {
+	return report.Sums{Paid: s.Orders(), PaidAmount: s.Revenue()}.Average()
+}
+
 // A Worth is what one user brought the shops.
 type Worth struct {
 	Spent []Spent // by the codes of the currencies

@@ -2,6 +2,7 @@ package i18n
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -96,8 +97,9 @@ func (l *Locale) Compact(n int64) string {
 	return l.Number(n)
 }
 
-// Money writes an amount with its currency's symbol. It omits the decimals if all of them are zero.
-func (l *Locale) Money(a money.Amount, code string) string {
+// Money writes an amount with its currency's symbol. It omits the decimals if they are zero in the
+// amount and in all others, the amounts of the same column or row of tiles. ¥ always means CNY.
+func (l *Locale) Money(a money.Amount, code string, others ...money.Amount) string {
 	whole, rest, _ := strings.Cut(a.Decimal(code), ".")
 	sign := ""
 	if strings.HasPrefix(whole, "-") {
@@ -106,7 +108,11 @@ func (l *Locale) Money(a money.Amount, code string) string {
 	var n int64
 	_, _ = fmt.Sscan(whole, &n) // digits by construction
 	text := l.Number(n)
-	if strings.Trim(rest, "0") != "" {
+	broken := func(o money.Amount) bool {
+		_, cents, _ := strings.Cut(o.Decimal(code), ".")
+		return strings.Trim(cents, "0") != ""
+	}
+	if broken(a) || slices.ContainsFunc(others, broken) {
 		text += "." + rest
 	}
 	unit, err := currency.ParseISO(code)
@@ -114,6 +120,12 @@ func (l *Locale) Money(a money.Amount, code string) string {
 		return sign + code + " " + text
 	}
 	symbol := strings.ReplaceAll(l.printer.Sprint(currency.Symbol(unit)), "￥", "¥")
+	switch code {
+	case "CNY":
+		symbol = "¥"
+	case "JPY":
+		symbol = "JP¥"
+	}
 	if len(symbol) > 2 && symbol == code {
 		symbol += " "
 	}

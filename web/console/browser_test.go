@@ -33,7 +33,7 @@ func TestADropFromBeginningToEnd(t *testing.T) {
 	b.Click(`input[name=kind][value=percent_off]`)
 	b.Fill("#f-percent_off", "20")
 	b.Fill("#f-max_off", "30")
-	b.Sees("#preview", "20% off", "at most CN¥30")
+	b.Sees("#preview", "20% off", "at most ¥30")
 	b.Next("3 · Times")
 	opens := g.Now().Add(3 * time.Hour)
 	b.Fill("#f-opens_at", opens.In(consoletest.Berlin(t)).Format("2006-01-02T15:04"))

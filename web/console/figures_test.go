@@ -46,7 +46,7 @@ var worthSQL = map[string]string{
 	"used":    `select count(*) from coupons where user_id = $1 and state = 'used'`,
 	"orders":  `select count(*) ` + usedBy,
 	"revenue": `select sum(l.order_amount - l.discount)::bigint ` + usedBy,
-	"basket":  `select (sum(l.order_amount) / count(*))::bigint ` + usedBy,
+	"basket":  `select sum(l.order_amount - l.discount)::bigint / count(*) ` + usedBy,
 }
 
 const usedBy = `from coupons c join coupon_operations l on l.coupon_id = c.id and l.step = 'lock' and l.outcome = 'done' where c.user_id = $1 and c.state = 'used'`
@@ -112,7 +112,7 @@ const paidSQL = `with o as (select o.order_id, o.step, o.discount, l.order_amoun
 var moneySQL = map[string]string{
 	"orders":   paidSQL + `select orders from s`,
 	"revenue":  paidSQL + `select ordered - discount from s`,
-	"basket":   paidSQL + `select case when orders = 0 then 0 else ordered / orders end from s`,
+	"basket":   paidSQL + `select case when orders = 0 then 0 else (ordered - discount) / orders end from s`,
 	"discount": paidSQL + `select discount from s`,
 	"refunded": paidSQL + `select refunded from s`,
 	"sms":      `select ceil(sum(micros) / 10000)::bigint from sms_drop_costs where template_id = $1`,
@@ -246,7 +246,7 @@ func (f *figures) check(b *consoletest.Browser, path string) {
 // number reads a number, or an amount in yuan as minor units.
 func number(text string) (int64, error) {
 	text = strings.ReplaceAll(strings.TrimSpace(html.UnescapeString(text)), ",", "")
-	amount, isMoney := strings.CutPrefix(text, "CN¥")
+	amount, isMoney := strings.CutPrefix(text, "¥")
 	if !isMoney {
 		return strconv.ParseInt(text, 10, 64)
 	}

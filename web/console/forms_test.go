@@ -19,7 +19,7 @@ func TestPreviewTellsWhatIsWrong(t *testing.T) {
 	g.Shop(10)
 	b := g.As(staff.Marketer)
 	form := g.TypedForm(48 * time.Hour)
-	b.Post("/templates/preview", form).Is(200).Has(`hx-target="#review"`, "CN¥20.50", "50,000").HasNot("data-for", "data-twice", "Never")
+	b.Post("/templates/preview", form).Is(200).Has(`hx-target="#review"`, "¥20.50", "50,000").HasNot("data-for", "data-twice", "Never")
 	form.Set("amount_off", "5000")
 	form.Set("opens_at", "2055-10-31T02:30")
 	form.Set("notify_days", "3, 31")
@@ -66,7 +66,7 @@ func TestPreviewOfACampaign(t *testing.T) {
 	g.Exec(`insert into campaign_limits (shop_number, approval_above) values (10, 3)`)
 	b, limited := g.As(staff.Marketer), g.As(staff.Marketer, 10)
 	form := consoletest.CampaignForm("shop", "10", "rate_per_second", "2", "grant_template_id", fmt.Sprint(mine.ID))
-	b.Post("/campaigns/preview", form).Is(200).Has("7 people", "7 messages by App at most", "Coupons: at most 7, together worth at most CN¥70", "Sending takes 3 s",
+	b.Post("/campaigns/preview", form).Is(200).Has("7 people", "7 messages by App at most", "Coupons: at most 7, together worth at most ¥70", "Sending takes 3 s",
 		"More than 3 recipients need approval by a second person.", "As it reads for Robin Chen.", "Hello Robin Chen", "Moon cake night", `hx-target="#review"`).HasNot("data-for", "<html")
 	form.Set("percent_b", "x")
 	form.Set("name", "")
@@ -88,7 +88,7 @@ func TestPreviewOfACampaign(t *testing.T) {
 	// A member limited to one shop sees nothing of another shop's template. The form says which
 	// shop to choose, and keeps the typed values.
 	form = consoletest.CampaignForm("title", "{{coupon.name}}", "grant_template_id", fmt.Sprint(theirs.ID))
-	limited.Post("/campaigns/preview", form).Is(200).HasNot("Moon cake night", "CN¥").Has(`data-for="f-shop"`)
+	limited.Post("/campaigns/preview", form).Is(200).HasNot("Moon cake night", "¥").Has(`data-for="f-shop"`)
 	for d, told := range map[int64]bool{mine.ID: true, theirs.ID: false} {
 		reach := limited.Post("/campaigns/preview", consoletest.CampaignForm("shop", "10", "audience", string(campaign.Reserved), "audience_value", fmt.Sprint(d))).Is(200)
 		if strings.Contains(reach.Body, "unknown at the moment") == told {

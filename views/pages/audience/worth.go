@@ -12,7 +12,24 @@ import (
 )
 
 func amount(ctx context.Context, n money.Amount, s timeline.Spent) string {
-	return ui.From(ctx).Locale.Money(n, s.With.Currency)
+	return ui.From(ctx).Locale.Money(n, s.With.Currency, s.Revenue(), s.Average())
+}
+
+// earnedAmount writes one of the amounts of what all customers earned the shops.
+func earnedAmount(ctx context.Context, n money.Amount, s report.Sums) string {
+	return ui.From(ctx).Locale.Money(n, s.Currency, s.Revenue(), s.Average(), s.Discount())
+}
+
+// revenues are what the recent customers paid in the currency of s.
+func (p Users) revenues(s timeline.Spent) (list []money.Amount) {
+	for _, c := range p.Recent {
+		for _, o := range c.Spent {
+			if o.With.Currency == s.With.Currency {
+				list = append(list, o.Revenue())
+			}
+		}
+	}
+	return list
 }
 
 // orderCount is the number of a user's orders of all currencies.

@@ -74,7 +74,7 @@ func worth(w timeline.Worth, zone *time.Location) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = ui.Figure("worth:"+s.With.Currency+":basket", ui.T(ctx, "money.basket"), amount(ctx, s.Basket(), s), ui.T(ctx, "worth.before")).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Figure("worth:"+s.With.Currency+":basket", ui.T(ctx, "money.basket"), amount(ctx, s.Average(), s), ui.T(ctx, "money.before", amount(ctx, s.Basket(), s))).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -142,7 +142,7 @@ func (p Users) earned() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Figure("earned:"+s.Currency+":revenue", ui.T(ctx, "money.revenue"), ui.From(ctx).Locale.Money(s.Revenue(), s.Currency), p.change(ctx, s, report.Sums.Revenue)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Figure("earned:"+s.Currency+":revenue", ui.T(ctx, "money.revenue"), earnedAmount(ctx, s.Revenue(), s), p.change(ctx, s, report.Sums.Revenue)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -150,11 +150,11 @@ func (p Users) earned() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Figure("earned:"+s.Currency+":basket", ui.T(ctx, "money.basket"), ui.From(ctx).Locale.Money(s.Basket(), s.Currency), p.change(ctx, s, report.Sums.Basket)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Figure("earned:"+s.Currency+":basket", ui.T(ctx, "money.basket"), earnedAmount(ctx, s.Average(), s), parts.Before(ctx, earnedAmount(ctx, s.Basket(), s), p.change(ctx, s, report.Sums.Average))).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Figure("earned:"+s.Currency+":discount", ui.T(ctx, "money.discount"), ui.From(ctx).Locale.Money(s.Discount(), s.Currency), p.change(ctx, s, report.Sums.Discount)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Figure("earned:"+s.Currency+":discount", ui.T(ctx, "money.discount"), earnedAmount(ctx, s.Discount(), s), p.change(ctx, s, report.Sums.Discount)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -452,9 +452,9 @@ func (p Users) recent() templ.Component {
 						return templ_7745c5c3_Err
 					}
 					var templ_7745c5c3_Var22 string
-					templ_7745c5c3_Var22, templ_7745c5c3_Err = templ.JoinStringErrs(amount(ctx, s.Revenue(), s))
+					templ_7745c5c3_Var22, templ_7745c5c3_Err = templ.JoinStringErrs(ui.From(ctx).Locale.Money(s.Revenue(), s.With.Currency, p.revenues(s)...))
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/audience/worth.templ`, Line: 86, Col: 57}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/audience/worth.templ`, Line: 86, Col: 103}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var22))
 					if templ_7745c5c3_Err != nil {

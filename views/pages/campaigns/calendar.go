@@ -43,7 +43,7 @@ func (p CampaignCalendar) url(month time.Time, day *time.Time) string {
 func (p CampaignCalendar) nav() ui.MonthNavProps {
 	now := time.Date(p.Today.Year(), p.Today.Month(), 1, 0, 0, 0, 0, time.UTC)
 	return ui.MonthNavProps{Month: p.Month, Prev: p.url(p.Month.AddDate(0, -1, 0), nil), Next: p.url(p.Month.AddDate(0, 1, 0), nil),
-		Now: p.url(now, nil), Shown: now.Equal(p.Month)}
+		Now: p.url(now, nil) + "#today", Shown: now.Equal(p.Month)}
 }
 
 // newURL is where a campaign of the day is made; "" for days gone by.
@@ -88,14 +88,40 @@ func (p CampaignCalendar) zoneOf(e campaign.Planned) *time.Location {
 	return p.Zone
 }
 
-// clock formats the time of day of an entry, with its zone if it differs from the page's zone.
+// mainZone is the zone of most entries, which the head of the page names.
+func (p CampaignCalendar) mainZone() *time.Location {
+	days, entries, most := p.Days, map[string]int{}, p.Zone
+	if p.Day != nil {
+		days = []campaign.CalendarDay{*p.Day}
+	}
+	for _, d := range days {
+		for _, e := range d.List {
+			zone := p.zoneOf(e)
+			if entries[zone.String()]++; entries[zone.String()] > entries[most.String()] {
+				most = zone
+			}
+		}
+	}
+	return most
+}
+
+// clock formats the time of day of an entry, with its zone if it differs from the zone of most entries.
 func (p CampaignCalendar) clock(ctx context.Context, e campaign.Planned) string {
 	l, zone := ui.From(ctx).Locale, p.zoneOf(e)
-	_, here := e.At.In(p.Zone).Zone()
-	if _, there := e.At.In(zone).Zone(); here != there {
-		return l.Clock(e.At, zone) + " " + l.Zone(e.At, zone)
+	at := e.At.Truncate(time.Minute)
+	_, here := at.In(p.mainZone()).Zone()
+	if _, there := at.In(zone).Zone(); here != there {
+		return l.Clock(at, zone) + " " + l.Zone(at, zone)
 	}
-	return l.Clock(e.At, zone)
+	return l.Clock(at, zone)
+}
+
+// isPlain says that the state of the entry follows from its day: it is scheduled, or over.
+func isPlain(e campaign.Planned) bool {
+	if e.Drop {
+		return e.DropState == template.Scheduled || e.DropState == template.Closed
+	}
+	return !e.Awaiting && (e.State == campaign.Scheduled || e.State == campaign.Finished)
 }
 
 func plannedURL(e campaign.Planned) string {
@@ -154,9 +180,9 @@ func (p CampaignCalendar) title(ctx context.Context) string {
 
 func (p CampaignCalendar) lead(ctx context.Context) string {
 	if p.Day != nil {
-		return ui.T(ctx, "calendar.times", ui.From(ctx).Locale.Zone(p.Day.Date, p.Zone))
+		return ui.T(ctx, "calendar.times", ui.From(ctx).Locale.Zone(p.Day.Date, p.mainZone()))
 	}
-	return ui.T(ctx, "calendar.lead")
+	return ui.T(ctx, "ui.sentences", ui.T(ctx, "calendar.lead"), ui.T(ctx, "calendar.times", ui.From(ctx).Locale.Zone(p.Month, p.mainZone())))
 }
 
 func (p CampaignCalendar) crumbs(ctx context.Context) []ui.Crumb {

@@ -10,6 +10,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/message"
+	"dropbell/domain/money"
 	"dropbell/domain/segment"
 	"dropbell/domain/template"
 	"dropbell/views/pages/parts"
@@ -28,6 +29,16 @@ type Campaigns struct {
 	States   []campaign.State
 	From, To string
 	parts.Paged
+}
+
+// revenues are the amounts of the currency in the list.
+func (p Campaigns) revenues(currency string) (list []money.Amount) {
+	for _, r := range p.Brought {
+		if s := r.Meant().Spent; s.Currency == currency {
+			list = append(list, s.Revenue())
+		}
+	}
+	return list
 }
 
 func (p Campaigns) filtered() bool {

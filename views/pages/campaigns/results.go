@@ -9,6 +9,7 @@ import (
 
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
+	"dropbell/domain/money"
 	"dropbell/views/pages/parts"
 	"dropbell/views/ui"
 )
@@ -21,6 +22,13 @@ type CampaignResults struct {
 }
 
 // counting reports whether the card's numbers still change.
+// amount writes one of the amounts of the orders, which are all written with decimals or all without.
+func (p CampaignResults) amount(ctx context.Context, n money.Amount) string {
+	meant := p.Results.Meant()
+	s := meant.Spent
+	return ui.From(ctx).Locale.Money(n, s.Currency, s.Revenue(), s.Per(s.Orders), s.Discount, s.Per(meant.Sent))
+}
+
 func (p CampaignResults) counting() bool { return p.StartedAt != nil && !p.Results.Final }
 
 // groupText names a group of recipients.

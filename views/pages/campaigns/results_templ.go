@@ -679,7 +679,7 @@ func (p CampaignResults) spent() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Stat(ui.T(ctx, "money.revenue"), ui.From(ctx).Locale.Money(s.Revenue(), s.Currency), ui.T(ctx, "money.of_orders", ui.From(ctx).Locale.Money(s.Ordered, s.Currency))).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Stat(ui.T(ctx, "money.revenue"), p.amount(ctx, s.Revenue()), ui.T(ctx, "money.of_orders", p.amount(ctx, s.Ordered))).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -687,11 +687,11 @@ func (p CampaignResults) spent() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Stat(ui.T(ctx, "money.basket"), ui.From(ctx).Locale.Money(s.Basket(), s.Currency), "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Stat(ui.T(ctx, "money.basket"), p.amount(ctx, s.Per(s.Orders)), ui.T(ctx, "money.before", p.amount(ctx, s.Basket()))).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Stat(ui.T(ctx, "money.discount"), ui.From(ctx).Locale.Money(s.Discount, s.Currency), ui.T(ctx, "money.share", ui.From(ctx).Locale.Percent(int64(s.Discount), int64(s.Ordered)))).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Stat(ui.T(ctx, "money.discount"), p.amount(ctx, s.Discount), ui.T(ctx, "money.share", ui.From(ctx).Locale.Percent(int64(s.Discount), int64(s.Ordered)))).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -699,7 +699,7 @@ func (p CampaignResults) spent() templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Stat(ui.T(ctx, "money.per_sent"), ui.From(ctx).Locale.Money(s.Per(p.Results.Meant().Sent), s.Currency), "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Stat(ui.T(ctx, "money.per_sent"), p.amount(ctx, s.Per(p.Results.Meant().Sent)), "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -710,8 +710,8 @@ func (p CampaignResults) spent() templ.Component {
 				}
 			}
 			if out, held := p.Results.Group(delivery.HeldOut); held {
-				templ_7745c5c3_Err = ui.Stat(ui.T(ctx, "money.per_user"), ui.From(ctx).Locale.Money(s.Per(p.Results.Meant().Assigned), s.Currency),
-					ui.T(ctx, "money.per_held_out", ui.From(ctx).Locale.Money(out.Spent.Per(out.Assigned), s.Currency))).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Stat(ui.T(ctx, "money.per_user"), p.amount(ctx, s.Per(p.Results.Meant().Assigned)),
+					ui.T(ctx, "money.per_held_out", p.amount(ctx, out.Spent.Per(out.Assigned)))).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

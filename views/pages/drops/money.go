@@ -7,6 +7,7 @@ import (
 
 	"dropbell/domain/money"
 	"dropbell/domain/report"
+	"dropbell/views/pages/parts"
 	"dropbell/views/ui"
 )
 
@@ -19,8 +20,9 @@ type Money struct {
 	Drop int64
 }
 
+// amount writes one of the amounts of the card, which are all written with decimals or all without.
 func (m Money) amount(ctx context.Context, n money.Amount) string {
-	return ui.From(ctx).Locale.Money(n, m.Currency)
+	return ui.From(ctx).Locale.Money(n, m.Currency, m.Revenue(), m.Average(), m.Discount(), m.Refunded(), m.PerReminder())
 }
 
 // meanText is an average of n orders or messages, "–" without any.
@@ -46,7 +48,12 @@ func (m Money) refundNote(ctx context.Context) string {
 	return ui.N(ctx, "money.refunds", m.Refunds)
 }
 
-// withoutNote compares with orders without coupons, or says that the shop reports none.
+// averageNotes are the average before discounts and the average of orders without coupons, or that
+// the shop reports none.
+func (m Money) averageNotes(ctx context.Context) string {
+	return parts.Before(ctx, m.amount(ctx, m.Basket()), m.withoutNote(ctx))
+}
+
 func (m Money) withoutNote(ctx context.Context) string {
 	switch {
 	case !m.Without.Reported:
@@ -74,7 +81,7 @@ type comparedSum struct {
 }
 
 func (c comparedSum) amount(ctx context.Context, n money.Amount) string {
-	return ui.From(ctx).Locale.Money(n, c.now.Currency)
+	return ui.From(ctx).Locale.Money(n, c.now.Currency, c.now.Revenue(), c.now.Average(), c.now.Discount(), c.sms)
 }
 
 // compared returns every currency of either time, in the order of their codes.

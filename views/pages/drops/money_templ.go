@@ -167,7 +167,7 @@ func (m Money) figures() templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Figure("money:basket", ui.T(ctx, "money.basket"), meanText(m.amount(ctx, m.Basket()), m.Orders()), m.withoutNote(ctx)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Figure("money:basket", ui.T(ctx, "money.basket"), meanText(m.amount(ctx, m.Average()), m.Orders()), m.averageNotes(ctx)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -290,7 +290,7 @@ func EarnedCard(e Earned) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Figure("earned:"+c.now.Currency+":basket", ui.T(ctx, "money.basket"), c.amount(ctx, c.now.Basket()), parts.Change(ctx, int64(c.now.Basket()), int64(c.before.Basket()))).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Figure("earned:"+c.now.Currency+":basket", ui.T(ctx, "money.basket"), c.amount(ctx, c.now.Average()), parts.Before(ctx, c.amount(ctx, c.now.Basket()), parts.Change(ctx, int64(c.now.Average()), int64(c.before.Average())))).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

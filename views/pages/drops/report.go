@@ -69,6 +69,15 @@ func outOf(ctx context.Context, n, of int64) string {
 	return ui.T(ctx, "report.out_of", ui.From(ctx).Locale.Percent(n, of), of)
 }
 
+// givenNote writes the share of the stock that is given, and how many coupons were given in all if some
+// came back.
+func givenNote(ctx context.Context, f report.Figures) string {
+	if f.Tally.Returned == 0 {
+		return outOf(ctx, f.Issued, f.Total)
+	}
+	return ui.T(ctx, "results.given", outOf(ctx, f.Issued, f.Total), ui.Num(ctx, f.Tally.Issued), ui.Num(ctx, f.Tally.Returned))
+}
+
 func (p drawn) outstanding(ctx context.Context) string {
 	n, known := p.Outstanding()
 	if !known {
@@ -278,6 +287,8 @@ type Trend struct {
 	Shops    []template.Shop
 	Shop     string // as chosen, "" = all
 	Export   string // the address of the file of these drops
+	// Sort is the figure that the table is sorted by; any other text sorts by the opening.
+	Sort string
 	// series is the figure of the chart. beside are the ids of two drops that stand side by side.
 	series string
 	beside []string
@@ -329,12 +340,22 @@ func (p Trend) currencies() int {
 	return len(all)
 }
 
+// amounts are the amounts of the currency in the table.
+func (p Trend) amounts(currency string) (list []money.Amount) {
+	for _, f := range p.List {
+		if f.Template.Currency == currency {
+			list = append(list, f.Money.Revenue(), f.Tally.Discounted)
+		}
+	}
+	return list
+}
+
 // columns are few, so that the table is no wider than a page: what belongs to a figure is a note
 // below it.
 func (p Trend) columns(ctx context.Context) []trendColumn {
 	share := func(n, of int64) trendNote { return trendNote{"", outOf(ctx, n, of), ""} }
 	amount := func(f report.Figures, a money.Amount) string {
-		return ui.From(ctx).Locale.Money(a, f.Template.Currency)
+		return ui.From(ctx).Locale.Money(a, f.Template.Currency, p.amounts(f.Template.Currency)...)
 	}
 	column := func(key, figure string, value func(report.Figures) int64, notes func(report.Figures) []trendNote) trendColumn {
 		return trendColumn{key, figure, barsOf(p.List, value, func(f report.Figures) (string, []trendNote) {
@@ -351,10 +372,10 @@ func (p Trend) columns(ctx context.Context) []trendColumn {
 		}),
 		column("journey.opened", "opened", func(f report.Figures) int64 { return f.Opened }, func(report.Figures) []trendNote { return nil }),
 		column("claims.issued", "issued", func(f report.Figures) int64 { return f.Issued }, func(f report.Figures) []trendNote {
-			return []trendNote{share(f.Issued, f.Total), {"report.sold_out", soldOut(ctx, f), ""}}
+			return []trendNote{{"", givenNote(ctx, f), ""}, {"report.sold_out", soldOut(ctx, f), ""}}
 		}),
 		column("report.used", "used", func(f report.Figures) int64 { return f.Tally.Used }, func(f report.Figures) []trendNote {
-			return []trendNote{share(f.Tally.Used, f.Tally.Issued)}
+			return []trendNote{share(f.Tally.Used, f.Given())}
 		}),
 		{"money.revenue", "revenue", barsOf(p.List, revenue, func(f report.Figures) (string, []trendNote) {
 			return amount(f, f.Money.Revenue()), []trendNote{{"money.orders", ui.Num(ctx, f.Money.Orders()), "orders"}, {"report.taken", amount(f, f.Tally.Discounted), ""}, {"trend.sms", smsCost(ctx, f), ""}}

@@ -1,13 +1,16 @@
 package drops
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
 
+	"dropbell/domain/money"
 	"dropbell/domain/report"
 	"dropbell/domain/template"
 	"dropbell/views/pages/parts"
@@ -25,8 +28,8 @@ func allSeries() []trendSeries {
 	return []trendSeries{
 		{"revenue", "money.revenue", func(f report.Figures) int64 { return int64(f.Money.Revenue()) }, true},
 		{"orders", "money.orders", func(f report.Figures) int64 { return f.Money.Orders() }, false},
+		{"discount", "money.discount", func(f report.Figures) int64 { return int64(f.Money.Discount()) }, true},
 		{"issued", "claims.issued", func(f report.Figures) int64 { return f.Issued }, false},
-		{"used", "report.used", func(f report.Figures) int64 { return f.Tally.Used }, false},
 		{"opened", "journey.opened", func(f report.Figures) int64 { return f.Opened }, false},
 		{"sent", "stat.sent", func(f report.Figures) int64 { return f.Progress.Sent }, false},
 	}
@@ -77,14 +80,74 @@ func (p Trend) text(ctx context.Context, s trendSeries, n int64) string {
 	return ui.Num(ctx, n)
 }
 
-// changed says by how much the sum differs from the period before; "" if that has none, or if drops
-// are missing.
-func (p Trend) changed(ctx context.Context, s trendSeries) string {
+// notes say by how much the sum differs from the period before, unless that has none or drops are
+// missing, and by how much the average drop differs if the periods have different numbers of drops.
+// The discount has its return.
+func (p Trend) notes(ctx context.Context, s trendSeries) (list []string) {
+	if s.key == "discount" {
+		revenue, discount := p.sum(allSeries()[0], p.List), p.sum(s, p.List)
+		list = append(list, ui.T(ctx, "results.return", parts.Returned(ctx, money.Amount(revenue), money.Amount(discount), p.currency())))
+	}
 	now, before := p.sum(s, p.List), p.sum(s, p.Before)
 	if p.More || before <= 0 {
+		return list
+	}
+	list = append(list, parts.Change(ctx, now, before))
+	if n, of := int64(len(p.of(s, p.List))), int64(len(p.of(s, p.Before))); n != of {
+		list = append(list, ui.T(ctx, "results.per_drop", signedShare(ctx, now/n-before/of, before/of)))
+	}
+	return list
+}
+
+// ordered returns the drops as the table shows them: sorted by a figure, the greatest first, or the
+// latest first.
+func (p Trend) ordered() Trend {
+	for _, c := range p.sorts() {
+		if c.key == p.Sort {
+			p.List = slices.Clone(p.List)
+			slices.SortStableFunc(p.List, func(a, b report.Figures) int { return cmp.Compare(c.value(b), c.value(a)) })
+		}
+	}
+	return p
+}
+
+// sorts are the figures that the table can be sorted by. Revenue of several currencies is none.
+func (p Trend) sorts() []trendSeries {
+	list := append(allSeries(), trendSeries{"used", "report.used", func(f report.Figures) int64 { return f.Tally.Used }, false})
+	return slices.DeleteFunc(list, func(s trendSeries) bool { return s.money && p.currencies() > 1 })
+}
+
+// sortURL is the table sorted by the figure; "" if it cannot be sorted by it.
+func (p Trend) sortURL(key string) string {
+	if !slices.ContainsFunc(p.sorts(), func(s trendSeries) bool { return s.key == key }) {
 		return ""
 	}
-	return parts.Change(ctx, now, before)
+	q := p.query()
+	q.Set("series", p.chosen().key)
+	q.Set("sort", key)
+	return "/results?" + q.Encode() + "#drops"
+}
+
+// total is the sum of the table's column, an amount for each currency.
+func (p Trend) total(ctx context.Context, key string) string {
+	sums := map[string]int64{}
+	for _, s := range append(allSeries(), p.sorts()...) {
+		if s.key != key {
+			continue
+		}
+		if !s.money {
+			return ui.Num(ctx, p.sum(s, p.List))
+		}
+		for _, f := range p.List {
+			sums[f.Template.Currency] += s.value(f)
+		}
+		break
+	}
+	var texts []string
+	for _, currency := range slices.Sorted(maps.Keys(sums)) {
+		texts = append(texts, amountText(ctx, sums[currency], currency))
+	}
+	return strings.Join(texts, " + ")
 }
 
 // query has the period and the shop, for addresses.
@@ -122,8 +185,8 @@ const (
 	resultsHeight = 160
 )
 
-// A column is one part of the period in the drawing: its name below the chart, "" if there is no room
-// for it, and its figure in words. minor says that a narrow screen has no room for the name.
+// A column is one part of the period in the drawing, or of the period before: its name below the chart,
+// "" if there is no room for it, and its figure in words. minor says that a narrow screen has no room for the name.
 type column struct {
 	x, y, width, height float64
 	day, words          string
@@ -131,12 +194,10 @@ type column struct {
 }
 
 // A resultsDrawing is the figure of the period as columns, the earliest part first, and the figure of
-// the period before as a dashed stroke over the column of the same part. before is an SVG path. top is
-// the amount at the upper edge.
+// the period before as columns beside the columns of the same parts. top is the amount at the upper edge.
 type resultsDrawing struct {
-	columns []column
-	before  string
-	top     int64
+	columns, before []column
+	top             int64
 }
 
 // note says which drops the drawing shows.
@@ -174,19 +235,23 @@ func (p Trend) drawing(ctx context.Context, s trendSeries) (d resultsDrawing) {
 	d.top = scaleTop(max(0, slices.Max(slices.Concat(sums[0], sums[1]))))
 	height := func(sum int64) float64 { return float64(max(0, sum)) / float64(d.top) * resultsHeight }
 	step, every := float64(resultsWidth)/float64(n), (n+mostNames-1)/mostNames
-	var strokes strings.Builder
+	from, width := step*.2, step*.6
+	if len(p.of(s, p.Before)) > 0 {
+		from, width = step*.5, step*.4
+	}
 	for i, sum := range sums[0] {
 		name, left := p.partName(ctx, p.Period.Starts[i]), float64(i)*step
-		c := column{x: left + step*.2, y: resultsHeight - height(sum), width: step * .6, height: height(sum), words: name + ": " + p.text(ctx, s, sum)}
+		c := column{x: left + from, y: resultsHeight - height(sum), width: width, height: height(sum), words: name + ": " + p.text(ctx, s, sum)}
 		if (n-1-i)%every == 0 {
-			c.day, c.minor = name, (n-1-i)/every%2 == 1
+			at := (n - 1 - i) / every // 0 is the name at the right edge, which takes the room of the name at 2
+			c.day, c.minor = name, at%2 == 1 || at == 2
 		}
 		d.columns = append(d.columns, c)
 		if before := sums[1][i]; before > 0 {
-			fmt.Fprintf(&strokes, "M%.1f %.1fh%.1f", left+step*.1, resultsHeight-height(before), step*.8)
+			words := p.partName(ctx, p.Period.BeforeStarts[i]) + ": " + p.text(ctx, s, before)
+			d.before = append(d.before, column{x: left + step*.1, y: resultsHeight - height(before), width: width, height: height(before), words: words})
 		}
 	}
-	d.before = strokes.String()
 	return d
 }
 
@@ -225,8 +290,29 @@ func (p Trend) pair() (list []report.Figures) {
 	return list
 }
 
+// besideSeries are the figures of two drops side by side that have no sum over drops.
+func besideSeries() []trendSeries {
+	return []trendSeries{
+		{"average", "money.basket", func(f report.Figures) int64 { return int64(f.Money.Average()) }, true},
+		{"per_coupon", "results.per_coupon", func(f report.Figures) int64 { return int64(f.PerCoupon()) }, true},
+	}
+}
+
+// unfinished says of each drop whose coupons can still be claimed or used that its figures will grow.
+func unfinished(ctx context.Context, pair []report.Figures) (list []string) {
+	for _, f := range pair {
+		age := ui.From(ctx).Locale.Duration(ui.From(ctx).Now.Sub(f.Template.OpensAt))
+		if ui.From(ctx).Now.Before(f.Template.OverAt()) {
+			list = append(list, ui.T(ctx, "results.still_open", dropAndDay(ctx, f.Template), age))
+		} else if ui.From(ctx).Now.Before(report.UsableUntil(f.Template)) {
+			list = append(list, ui.T(ctx, "results.still_used", dropAndDay(ctx, f.Template), age))
+		}
+	}
+	return list
+}
+
 func besideRows(ctx context.Context, pair []report.Figures) (rows []besideRow) {
-	for _, s := range allSeries() {
+	for _, s := range append(allSeries(), besideSeries()...) {
 		row := besideRow{label: ui.T(ctx, s.label), more: -1}
 		values := [2]int64{s.value(pair[0]), s.value(pair[1])}
 		for i, n := range values {
@@ -248,7 +334,10 @@ func besideRows(ctx context.Context, pair []report.Figures) (rows []besideRow) {
 	others := []struct {
 		label string
 		text  func(report.Figures) string
-	}{{"money.sms", func(f report.Figures) string { return smsCost(ctx, f) }}, {"report.sold_out", func(f report.Figures) string { return soldOut(ctx, f) }},
+	}{{"results.use_rate", func(f report.Figures) string { return ui.From(ctx).Locale.Percent(f.Tally.Used, f.Given()) }},
+		{"money.return", func(f report.Figures) string {
+			return parts.Returned(ctx, f.Money.Revenue(), f.Money.Discount(), f.Template.Currency)
+		}}, {"money.sms", func(f report.Figures) string { return smsCost(ctx, f) }}, {"report.sold_out", func(f report.Figures) string { return soldOut(ctx, f) }},
 		{"report.p99", func(f report.Figures) string { return quantileWithin(ctx, f.Late) }}}
 	for _, o := range others {
 		rows = append(rows, besideRow{label: ui.T(ctx, o.label), texts: [2]string{o.text(pair[0]), o.text(pair[1])}, more: -1})
@@ -271,7 +360,15 @@ func differenceText(ctx context.Context, s trendSeries, values [2]int64, currenc
 		text = sign + amountText(ctx, size, currency)
 	}
 	if values[1] > 0 {
-		text = ui.T(ctx, "results.share", text, sign+ui.From(ctx).Locale.Percent(size, values[1]))
+		text = ui.T(ctx, "results.share", text, signedShare(ctx, n, values[1]))
 	}
 	return text
+}
+
+// signedShare writes the share of a difference with its sign; the share of 0 is 0%.
+func signedShare(ctx context.Context, difference, of int64) string {
+	if difference < 0 {
+		return "−" + ui.From(ctx).Locale.Percent(-difference, of)
+	}
+	return "+" + ui.From(ctx).Locale.Percent(difference, of)
 }

@@ -120,6 +120,14 @@ func (c revenueChart) loses() bool {
 
 func (c revenueChart) last() revenueBar { return c.bars[len(c.bars)-1] }
 
+// amounts are the amounts of the table.
+func (c revenueChart) amounts() (list []money.Amount) {
+	for _, b := range c.bars {
+		list = append(list, b.Revenue(), b.Refunded())
+	}
+	return list
+}
+
 // withOrders returns the bars that have payments or refunds.
 func (c revenueChart) withOrders() (list []revenueBar) {
 	for _, b := range c.bars {

@@ -155,7 +155,7 @@ func TestAuditedValuesAreForPeople(t *testing.T) {
 		for _, l := range Changes(staff.Record{Action: "template.create", After: after}) {
 			got[l.label(ctx)] = l.value(ctx, l.after, l.isIn, shanghai)
 		}
-		for label, want := range map[string]string{"Amount off": "CN¥10", "Minimum order": "CN¥50", "Notification channels": "App", "Notify owners before expiry": "3 days, 1 day",
+		for label, want := range map[string]string{"Amount off": "¥10", "Minimum order": "¥50", "Notification channels": "App", "Notify owners before expiry": "3 days, 1 day",
 			"Kind of discount": "Amount off above a minimum", "Valid for": "The whole shop", "How long it is valid": "48 h", "Claim gate": "Durable",
 			"How customers get it": "By claiming", "Stock": "12,000", "Opening": "Fri 20 Nov 2026, 20:00 UTC+8"} {
 			if got[label] != want {

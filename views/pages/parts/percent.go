@@ -20,6 +20,11 @@ func PercentTyped(typed string) string {
 	return strings.TrimSuffix(typed, "%") + " %"
 }
 
+// Before is the average order before discounts, with a further note.
+func Before(ctx context.Context, basket, note string) string {
+	return ui.T(ctx, "money.before", basket) + " · " + note
+}
+
 // Change says by how much now differs from the time before.
 func Change(ctx context.Context, now, before int64) string {
 	switch {

@@ -65,6 +65,9 @@
     }
   }
 
+  // On a phone the list of a month begins with today.
+  if (!location.hash && !scrollY && matchMedia("(max-width: 760px)").matches) document.querySelector(".month .is-today")?.scrollIntoView();
+
   function enhance() { localTimes(); dependents(); currentTabs(); tick(); }
   enhance();
   document.addEventListener("htmx:after:swap", enhance);

@@ -76,7 +76,7 @@
       series: [
         { label: t.time, value: (u, x) => x == null ? "" : span(x, t) + " · " + clock.format(new Date(data.origin + x * 1000)) },
         ...data.lines.map((l, i) => ({
-          label: l.name, spanGaps: true, width: i === 0 ? 2 : 1.25, dash: i === 0 ? undefined : [5, 3],
+          label: l.name, spanGaps: true, width: i === 0 ? 3 : 1.25, dash: i === 0 ? undefined : [5, 3],
           stroke: () => ink(names[i] ?? "third"), points: { show: false }, value: (u, n) => n == null ? "" : number.format(n),
         })),
       ],

@@ -30,7 +30,7 @@ func TestBudgetOfACampaign(t *testing.T) {
 	b.Post("/budgets", form).Is(http.StatusUnprocessableEntity).Has("say why")
 	form.Set("reason", "as planned")
 	b.Post("/budgets", form).Is(http.StatusSeeOther)
-	b.Get("/budgets").Is(http.StatusOK).Has(`href="`+page+`"`, "CN¥50")
+	b.Get("/budgets").Is(http.StatusOK).Has(`href="`+page+`"`, "¥50")
 	plain, other := made("name", "Without coupons")
 	b.Get(plain).Is(http.StatusOK).HasNot("scope=campaign")
 	form.Set("subject", other)

@@ -39,7 +39,7 @@ func TestEveryModelIsAWholeDrop(t *testing.T) {
 	b := g.As(staff.Marketer)
 	b.Get("/templates/models").Is(200).Has("Create a shop first")
 	g.Shop(10)
-	page := b.Get("/templates/models").Is(200).Has("Lunch rush", "20% off, at most CN¥50").HasNot("Your latest drops")
+	page := b.Get("/templates/models").Is(200).Has("Lunch rush", "20% off, at most ¥50").HasNot("Your latest drops")
 	for i, key := range []string{"lunch", "weekend", "evening", "premiere"} {
 		page.Has("/templates/new?model=" + key)
 		form := b.Get("/templates/new?model=" + key).Is(200).Has("data-whole").Form("/templates")
@@ -122,7 +122,7 @@ func TestFiveClicksToADrop(t *testing.T) {
 	b.Sees("h1", "Start from a template")
 	b.Press(".models", "Lunch rush")
 	b.Sees("h1", "New drop")
-	b.Sees("#review", "Lunch rush", "CN¥15")
+	b.Sees("#review", "Lunch rush", "¥15")
 	b.Press("form", "Save and publish")
 	b.Press("main", "Publish without looking")
 	b.Sees("#drop-head", "Lunch rush", "Scheduled")

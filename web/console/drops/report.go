@@ -112,6 +112,7 @@ func (h *handlers) showResults(w http.ResponseWriter, r *http.Request, shops []t
 		p.Shop = strconv.FormatInt(shop, 10)
 	}
 	p.Export = shell.ExportURL(r)
+	p.Sort = r.FormValue("sort")
 	p.Choose(r.FormValue("series"), r.Form["beside"])
 	return h.Show(w, r, http.StatusOK, p.Page())
 }

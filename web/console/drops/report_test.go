@@ -76,11 +76,13 @@ func TestResultsByPeriod(t *testing.T) {
 		g.Exec(`update templates set name = $2, opens_at = opens_at - make_interval(days => $3), closes_at = closes_at - make_interval(days => $3), issued = $4 where id = $1`,
 			p.ID, []string{"First", "Second", "Of last month"}[i], []int{7, 6, 40}[i], []int{50, 80, 65}[i])
 	}
+	g.Exec(`update templates set valid_hours = 240 where id = $1`, second.ID)
 	b := g.As(staff.Viewer)
-	b.Get("/results").Is(200).Has("Revenue over the period", "2 drops from", "Dashed: the period before, with one drop.", "Issued 130 100% more than before").HasNot("Side by side")
-	b.Get("/results?series=used").Is(200).Has("Used over the period")
+	b.Get("/results").Is(200).Has("Revenue over the period", "2 drops from", "Pale: the period before, with one drop.", "Issued 130 100% more than before +0% per drop").HasNot("Side by side")
+	b.Get("/results?series=discount").Is(200).Has("Discount given over the period")
+	b.Get("/results?sort=issued").Is(200).Has(`aria-sort="descending"`, "Total")
 	b.Get("/results?series=nonsense&beside=x&period=nonsense").Is(200).Has("Revenue over the period", "2 drops from").HasNot("Side by side")
-	b.Get("/results?period=12m").Is(200).Has("3 drops from", "Of last month").HasNot("Dashed")
+	b.Get("/results?period=12m").Is(200).Has("3 drops from", "Of last month").HasNot("Pale:")
 	day := func(ago int) string { return time.Now().UTC().AddDate(0, 0, -ago).Format(time.DateOnly) }
 	b.Get("/results?from="+day(50)+"&to="+day(30)).Is(200).Has("One drop from", "Of last month", `value="`+day(50)+`"`).HasNot("Second")
 	b.Get("/results?to=" + day(30)).Is(200).Has("One drop from")
@@ -90,7 +92,7 @@ func TestResultsByPeriod(t *testing.T) {
 		b.Get("/results?"+query).Is(200).Has(want, "Check the first and the last day").HasNot("drops from")
 	}
 	two := "beside=" + strconv.FormatInt(first.ID, 10) + "&beside=" + strconv.FormatInt(second.ID, 10)
-	b.Get("/results?period=8w&series=issued&"+two).Is(200).Has("Side by side", "Difference", "Issued 80 50 +30 (+60%)", `name="period" value="8w"`)
+	b.Get("/results?period=8w&series=issued&"+two).Is(200).Has("Side by side", "Difference", "Issued 80 50 +30 (+60%)", "Use rate 0% 0%", "Coupons of “Second", `name="period" value="8w"`)
 	if rows := b.File("/results.csv?period=12m", 3); rows[1][1] != "Second" {
 		t.Errorf("%v", rows)
 	}

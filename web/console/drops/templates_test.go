@@ -29,7 +29,7 @@ func TestCreateTemplate(t *testing.T) {
 	form.Set("request_key", b.Get("/templates/new").Is(200).Field("request_key"))
 	b.Post("/templates", form).To("/templates/1")
 	b.Post("/templates", form).To("/templates/1") // sent twice by an impatient finger
-	b.Get("/templates/1").Is(200).Has("Moon cake night", "Draft", "CN¥20.50 off from CN¥1,000", "50,000", "The draft of “Moon cake night” has been saved.")
+	b.Get("/templates/1").Is(200).Has("Moon cake night", "Draft", "¥20.50 off from ¥1,000", "50,000", "The draft of “Moon cake night” has been saved.")
 	b.Get("/templates/1").Is(200).HasNot("has been saved") // a flash is seen once
 	got, err := g.Templates.Template(t.Context(), staff.System(), 1)
 	g.Must(err)
@@ -88,7 +88,7 @@ func TestPreview(t *testing.T) {
 	b := g.As(staff.Marketer)
 	form := g.TypedForm(30 * time.Minute)
 	a := b.Post("/templates/preview", form).Is(200)
-	a.Has("CN¥20.50 off", "Shop 10", "(in ", "slots are already past", "Valid for 3 days").HasNot("<html")
+	a.Has("¥20.50 off", "Shop 10", "(in ", "slots are already past", "Valid for 3 days").HasNot("<html")
 	b.Post("/templates/preview", nil).Is(200).Has("Unnamed coupon")
 }
 
