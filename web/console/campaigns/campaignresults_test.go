@@ -76,7 +76,7 @@ func TestSleepersOnTheCampaignsPage(t *testing.T) {
 	// Recipients who wait for the winner of a test have not failed either.
 	waiter := user.ID(g.Number(`select min(user_id) from exceptions where outcome = 'failed'`))
 	g.Exec(`update exceptions set reason = 'test_undecided' where outcome = 'failed' and user_id = $1`, waiter)
-	b.Get(url + "/recipients?outcome=undecided").Is(200).Has("Waits for the winner</span>", waiter.String())
+	b.Get(url+"/recipients?outcome=undecided").Is(200).Has("Waits for the winner</span>", waiter.String())
 	b.Get(url + "/recipients?outcome=failed").Is(200).Has("No matches")
 	b.Get("/users/" + waiter.String()).Is(200).Has("Waits for the winner</span>").HasNot("Will be retried</span>")
 	g.Exec(`update exceptions set reason = 'quiet_hours' where outcome = 'failed'`)
