@@ -43,8 +43,8 @@ type RecipientQuery struct {
 	// Outcome also selects the outcomes that are counted with it; see [delivery.ListedOutcomes].
 	Outcome delivery.Outcome
 	Reason  string
-	// Without excludes the recipients with this reason; "" = none.
-	Without string
+	// Awake excludes the recipients whose message sleeps, see [delivery.Outcome.Sleeping].
+	Awake   bool
 	Variant *int
 	Only    user.ID // 0 = all users
 	After   user.ID // keyset
@@ -60,16 +60,19 @@ type RecipientPage struct {
 	Next user.ID
 }
 
-// Waiting reports whether the recipient waits for the end of the user's quiet hours.
+// Waiting reports whether the recipient waits for the end of the user's quiet hours, or for the decision of a test.
 func (o Outcome) Waiting() bool {
 	return o.Outcome.Sleeping(o.Reason)
 }
 
-// Waiting are the campaign's recipients in quiet hours. They are in flight.
+// Waiting counts the campaign's recipients whose message sleeps. They are in flight.
 type Waiting struct {
+	// Users are in quiet hours.
 	Users int64
 	// Next is the earliest end of a waiting recipient's quiet hours; zero if no recipient waits.
 	Next time.Time
+	// Undecided are not in the campaign's test, and wait for the version that wins.
+	Undecided int64
 }
 
 // Reasons returns the reasons that recipients of campaigns can have for not being sent to at once

@@ -62,13 +62,19 @@ type BatchRow struct {
 	DueAt        time.Time
 	StartedAt    *time.Time
 	FinishedAt   *time.Time
-	// Outcome is the outcome of the user whom the query names; empty without one.
+	// Outcome is the outcome of the user whom the query names, with its Reason; empty without a user.
 	Outcome Outcome
+	Reason  string
 	// Reported are the parts of Counts.Sent of which the provider has reported.
 	Reported feedback.Tally
 	// Providers are the providers configured by staff that took messages. The environment's
 	// provider took the other messages of Counts.Sent.
 	Providers []ProviderShare
+}
+
+// Joins reports whether the batches b and o carry one message over one channel at one time and are in the same state.
+func (b BatchRow) Joins(o BatchRow) bool {
+	return b.Kind == o.Kind && b.OwnerID == o.OwnerID && b.TemplateID == o.TemplateID && b.Slot == o.Slot && b.Channel == o.Channel && b.State == o.State && b.Outcome == o.Outcome && b.DueAt.Equal(o.DueAt)
 }
 
 // A ProviderShare is how many messages of a batch a provider took.

@@ -26,6 +26,7 @@ type Worth struct {
 type phrases struct {
 	when    func(t time.Time) string
 	time    func(t time.Time) string
+	listed  func(t time.Time) string // in a list, without year and zone
 	in      func(minutes int) string
 	expires func(days int) string
 	worth   func(w Worth) string
@@ -50,7 +51,8 @@ var english = phrases{
 	when: func(t time.Time) string {
 		return t.Format("Monday, 2 January 2006") + " at " + clock(t) + " " + zone(t, "en")
 	},
-	time: func(t time.Time) string { return clock(t) + " " + zone(t, "en") },
+	time:   func(t time.Time) string { return clock(t) + " " + zone(t, "en") },
+	listed: func(t time.Time) string { return t.Format("Mon 2 Jan, ") + clock(t) },
 	in: func(minutes int) string {
 		switch minutes {
 		case 0:
@@ -95,6 +97,9 @@ var chinese = phrases{
 		return t.Format("2006年1月2日") + "（星期" + weekday + "）" + clock(t) + "（" + besideText.Replace(zone(t, "zh")) + "）"
 	},
 	time: func(t time.Time) string { return clock(t) + "（" + besideText.Replace(zone(t, "zh")) + "）" },
+	listed: func(t time.Time) string {
+		return t.Format("1月2日") + "（周" + string([]rune("日一二三四五六")[t.Weekday()]) + "）" + clock(t)
+	},
 	in: func(minutes int) string {
 		if minutes == 0 {
 			return "即将"
@@ -135,6 +140,7 @@ var neutral = phrases{
 	unnamed: "Coupon",
 	when:    func(t time.Time) string { return t.Format("2006-01-02") + " " + clock(t) + " " + zone(t, "") },
 	time:    func(t time.Time) string { return clock(t) + " " + zone(t, "") },
+	listed:  func(t time.Time) string { return t.Format("2006-01-02 ") + clock(t) },
 	in:      func(minutes int) string { return strconv.Itoa(minutes) + " min" },
 	expires: func(days int) string { return strconv.Itoa(days) + " d" },
 	worth: func(w Worth) string {
@@ -216,4 +222,23 @@ func (f Facts) values(tag, drop string, zone *time.Location) map[string]string {
 		v[VarEndsAt] = p.when(f.EndsAt.In(zone))
 	}
 	return v
+}
+
+// An Opening is a drop in a list: when it opens, in the zone to be shown, and its name.
+type Opening struct {
+	At   time.Time
+	Name string
+}
+
+// Agenda lists openings in the language of tag, a line each. A line with the zone follows the last
+// opening, and each opening after which the offset changes.
+func Agenda(tag string, list []Opening) string {
+	var lines []string
+	for i, o := range list {
+		lines = append(lines, phrasesFor(tag).listed(o.At.Truncate(time.Minute))+" · "+o.Name)
+		if named := zone(o.At, tag); i == len(list)-1 || named != zone(list[i+1].At, tag) {
+			lines = append(lines, named)
+		}
+	}
+	return strings.Join(lines, "\n")
 }

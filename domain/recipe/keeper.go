@@ -193,6 +193,7 @@ func (k *Keeper) create(ctx context.Context, r Round) (campaign.Campaign, error)
 		return campaign.Campaign{}, err
 	}
 	about, link, values := "", "", map[string]string{}
+	var openings []message.Opening
 	switch {
 	case r.Drop != 0:
 		t, err := k.Templates.Template(ctx, r.Drop)
@@ -208,14 +209,12 @@ func (k *Keeper) create(ctx context.Context, r Round) (campaign.Campaign, error)
 		if err != nil || len(list) == 0 {
 			return campaign.Campaign{}, err
 		}
-		lines := make([]string, len(list))
-		for i, t := range list {
-			lines[i] = t.OpensAt.In(recipe.Zone()).Format("2006-01-02 15:04") + " " + t.Name
+		for _, t := range list {
+			openings = append(openings, message.Opening{At: t.OpensAt.In(recipe.Zone()), Name: t.Name})
 		}
-		values["drops"] = strings.Join(lines, "\n")
 	}
 	name := []rune(strings.TrimSpace(fmt.Sprintf("Recipe %s %s %s", strings.ReplaceAll(string(r.Form), "_", " "), r.At.In(recipe.Zone()).Format(time.DateOnly), about)))
-	spec := campaign.Spec{Shop: recipe.Shop, Name: string(name[:min(len(name), campaign.MaxName)]), Content: r.Settings.content(link, values), Channel: r.Settings.Channel,
+	spec := campaign.Spec{Shop: recipe.Shop, Name: string(name[:min(len(name), campaign.MaxName)]), Content: r.Settings.content(link, values, openings), Channel: r.Settings.Channel,
 		Audience: campaign.Audience{Kind: campaign.List, ID: r.SegmentID}, StartsAt: r.At.Truncate(time.Second), EndsAt: r.Until.Truncate(time.Second)}
 	if r.Form == WinBack {
 		spec.GrantTemplate = r.Settings.GrantTemplate

@@ -9,10 +9,12 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
+	"dropbell/domain/message"
 	"dropbell/domain/series"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
@@ -97,31 +99,47 @@ func (s Settings) Check(f Form) error {
 		e.Add("clock", "rule.series_clock", "must be a time of day, such as 20:00")
 	}
 	if s.On || len(s.Texts) > 0 {
-		values := map[string]string{}
+		values, openings := map[string]string{}, []message.Opening(nil)
 		switch {
 		case f.AboutDrop():
 			values["drop"] = "x"
 		case f == Calendar:
-			values["drops"] = "x"
+			openings = []message.Opening{{Name: "x"}}
 		}
-		content := s.content("", values)
+		content := s.content("", values, openings)
 		content.Check(e)
 	}
 	return e.Err()
 }
 
-// content is the message with these values of its own placeholders.
-func (s Settings) content(link string, values map[string]string) delivery.Copy {
+// content is the message with these values of its own placeholders. {{drops}} lists the openings in the language of
+// each text.
+func (s Settings) content(link string, values map[string]string, openings []message.Opening) delivery.Copy {
 	var pairs []string
 	for name, value := range values {
 		pairs = append(pairs, "{{"+name+"}}", value)
 	}
-	put := strings.NewReplacer(pairs...)
 	texts := make(map[string]delivery.Text, len(s.Texts))
 	for tag, t := range s.Texts {
+		put := strings.NewReplacer(pairs...)
+		if len(openings) > 0 {
+			put = strings.NewReplacer(append(slices.Clone(pairs), "{{drops}}", message.Agenda(languageOf(tag, t), openings))...)
+		}
 		texts[tag] = delivery.Text{Title: put.Replace(t.Title), Body: put.Replace(t.Body)}
 	}
 	return delivery.Copy{Variants: []delivery.Variant{{Percent: 100, Texts: texts}}, HoldOut: s.HoldOut, Link: link}
+}
+
+// languageOf returns the language of a text. The default text, whose tag is empty, is Chinese if its title has a
+// Chinese character, and English otherwise.
+func languageOf(tag string, t delivery.Text) string {
+	switch {
+	case tag != "":
+		return tag
+	case strings.ContainsFunc(t.Title, func(r rune) bool { return unicode.Is(unicode.Han, r) }):
+		return "zh"
+	}
+	return "en"
 }
 
 // A Recipe are the settings of a form in a shop.

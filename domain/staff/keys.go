@@ -52,6 +52,9 @@ func (s *Service) CreateKey(ctx context.Context, by Actor, in KeyInput) (Key, st
 	return k, secret, nil
 }
 
+// ConfiguredKey is the name of the service key that the configuration sets.
+const ConfiguredKey = "ADMIN_API_KEY"
+
 // EnsureKey creates a key with this secret and the scopes given, unless a key with
 // this secret exists already. A key that was revoked stays revoked. It reports
 // whether it created a key.

@@ -84,11 +84,12 @@ type Line struct {
 	Currency                   string
 	// Channels are channels as bits: of the message, or of the choice.
 	Channels uint8
-	// Message, Slot, BatchID and Outcome are of a message.
+	// Message, Slot, BatchID, Outcome and Reason are of a message.
 	Message delivery.Kind
 	Slot    int
 	BatchID int64
 	Outcome delivery.Outcome
+	Reason  string
 	By      string // who took the step, as in the audit log
 }
 
@@ -225,7 +226,7 @@ func (s *Service) messages(ctx context.Context, by staff.Actor, q Query) (list [
 	}
 	for _, b := range page.List {
 		l := Line{Cursor: Cursor{b.DueAt, rankMessage, b.ID}, Kind: Message, TemplateID: b.TemplateID, Drop: b.TemplateName, Channels: b.Channel.Bit(),
-			Message: b.Kind, Slot: b.Slot, BatchID: b.ID, Outcome: b.Outcome}
+			Message: b.Kind, Slot: b.Slot, BatchID: b.ID, Outcome: b.Outcome, Reason: b.Reason}
 		if b.Kind == delivery.KindCampaign {
 			l.CampaignID, l.Campaign = b.OwnerID, b.CampaignName
 		}

@@ -159,19 +159,21 @@ func liveTabs() []Story {
 	over.Stored = template.Closed
 	past := cockpit(coupon(1, "Afterthought", 9*time.Minute), 22_000, false)
 	past.Snapshot = snapshotOf(late(deliver(board(past.Template, 22_000), false), 10), false)
-	past.Claims = droppages.ClaimsCard(*salesOf(past.Template, 0, 0, 0).Sales)
 	unused := cockpit(coupon(1, "Moon cake night", 61*time.Minute), 0, false)
-	replayed, forgotten := watched(open), watched(over)
+	replayed, forgotten, unsold := watched(open), watched(over), watched(past)
+	selling := watched(open)
+	selling.Sales = salesOf(open.Template, 31_400, 0, 20).Sales
+	unsold.Sales = salesOf(past.Template, 0, 0, 0).Sales
 	replayed.Wave.Replay, forgotten.Wave.Wave = true, reminder.Wave{}
 	return []Story{
 		{Name: "cockpit/quiet", Page: watched(quiet).Page(), Role: staff.Viewer},
 		{Name: "cockpit/soon", Page: watched(soon).Page(), Role: staff.Operator},
 		{Name: "cockpit/trouble", Page: watched(trouble).Page(), Role: staff.Operator},
-		{Name: "cockpit/open", Page: watched(open).Page(), Role: staff.Viewer},
+		{Name: "cockpit/open", Page: selling.Page(), Role: staff.Viewer},
 		{Name: "cockpit/replay", Page: replayed.Page()},
 		{Name: "cockpit/forgotten", Page: forgotten.Page()},
 		{Name: "cockpit/over", Page: watched(over).Page()},
-		{Name: "cockpit/past", Page: watched(past).Page()},
+		{Name: "cockpit/past", Page: unsold.Page()},
 		{Name: "cockpit/unused", Page: watched(unused).Page()},
 	}
 }

@@ -134,6 +134,7 @@ func campaignOutcomes() []Story {
 		{Look: campaign.AtEnd, At: tested.StartedAt.Add(time.Hour), Winner: new(1), Arms: []campaign.Arm{{Assigned: 9_800, Sent: 9_600, Did: 780}, {Variant: 1, Assigned: 9_900, Sent: 9_700, Did: 960}}}}}
 	testing := tested
 	testing.Content.Test = &delivery.Test{Share: 20, By: delivery.ByClaimed, Minutes: 60}
+	testing.Waiting.Undecided = testing.Progress.InFlight
 	testing.Course.Content.Test, testing.Course.Looks = testing.Content.Test, nil
 	return []Story{
 		{Name: "results/tested", Page: tested.Page()},

@@ -125,7 +125,7 @@ func (r *fixture) try(d described, by http.Header, query string) answer {
 	r.Helper()
 	query = cmp.Or(query, d.query)
 	r.about = d.String()
-	path := strings.NewReplacer("{id}", "999999", "{template_id}", "999999", "{series_id}", "999999", "{minutes}", "10", "{batch}", "999999", "{user_id}", "999999", "{number}", "999999", "{order}", "Z-1", "{delivery}", "999999", "{hash}", strings.Repeat("0", 64)).Replace(d.path)
+	path := strings.NewReplacer("{id}", "999999", "{template_id}", "999999", "{series_id}", "999999", "{minutes}", "10", "{batch}", "999999", "{user_id}", "999999", "{number}", "999999", "{order}", "Z-1", "{form}", "calendar", "{delivery}", "999999", "{hash}", strings.Repeat("0", 64)).Replace(d.path)
 	return r.call(by, d.method, path+query, d.body)
 }
 

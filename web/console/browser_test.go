@@ -121,7 +121,7 @@ func TestLivePageInTheBrowser(t *testing.T) {
 		select 'reminder', id, template_id, 0, 1, 1000, due_at, opens_at, '', 88, 44, 2 from slots where slot = 12`)
 	g.Exec(`insert into exceptions (batch_id, user_id, channel, outcome, reason) select id, n, 0, 'dead', 'refused' from batches, generate_series(1, 2) n`)
 	b.Sees("#slot-12", "Sending", "50%", "2 failed")
-	if label := consoletest.Evaluate[string](b, `document.querySelector("#slot-12 .bar").getAttribute("aria-label")`); !strings.Contains(label, "44 delivered (50%), 42 on the way, 2 failed") {
+	if label := consoletest.Evaluate[string](b, `document.querySelector("#slot-12 .bar").getAttribute("aria-label")`); !strings.Contains(label, "44 sent (50%), 42 on the way, 2 failed") {
 		t.Errorf("the bar says %q", label)
 	}
 	b.Sees("#drop-warnings", "2 reminders could not be delivered")

@@ -355,7 +355,7 @@ func TestFiguresAreWhatTheRowsSay(t *testing.T) {
 	}
 	g.Fire(f.drop, 11, refuse) // which no user has booked
 	g.Fire(f.drop, 2, refuse)
-	b.Get(shell.TemplateURL(f.drop.ID)+"?tab=reminders").Is(200).Has("No reminders", "Partly delivered").HasNot("Finished")
+	b.Get(shell.TemplateURL(f.drop.ID)+"?tab=reminders").Is(200).Has("No reminders", "Partly sent").HasNot("Finished")
 	f.sold(f.drop, 1001, 1002, 1003, 1004, 1021, 1022, 1023, 1024, 1025, 1026, 1027)
 	f.paid(4)
 	f.become("locked", 2)
@@ -417,7 +417,7 @@ func TestFiguresAreWhatTheRowsSay(t *testing.T) {
 		}
 	}
 	for name := range rowsSQL {
-		if !f.seen[name] {
+		if !f.seen[name] && (name != "tally:returned" || f.Number(rowsSQL[name], f.drop.ID) > 0) { // a row that is shown if there are any
 			t.Errorf("no page shows %s", name)
 		}
 	}

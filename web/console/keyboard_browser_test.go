@@ -162,7 +162,7 @@ func TestFindAUserAndExplainInTheBrowser(t *testing.T) {
 		t.Errorf("%d boxes of the grid are filled", n)
 	}
 	b.Press("main", "Why?")
-	b.Sees("main", "Reserved", "60-minute reminder by App delivered", "Will be reminded at", "1 delivered, 1 still ahead")
+	b.Sees("main", "Reserved", "60-minute reminder by App sent", "Will be reminded at", "1 sent, 1 still ahead")
 	b.Accessible("a timeline")
 }
 

@@ -114,7 +114,7 @@ func TestDaysFollowTheShopInTheBrowser(t *testing.T) {
 	b := consoletest.NewTab(t)
 	b.SignIn(g, g.Hire(staff.Viewer))
 	b.Open(g.Server.URL + "/templates?sort=latest")
-	b.Sees("#days-of", "Dates are in Beijing time.")
+	b.Sees("#days-of", "Dates are in UTC.") // of the browser
 	consoletest.Evaluate[chromedp.Void](b, `(() => { const e = document.querySelector("#f-shop"); e.value = "11"; e.dispatchEvent(new Event("change", { bubbles: true })); })()`)
 	b.Sees("#days-of", "Dates are in the time zone of Eleven: New York time")
 	b.Sees("#results", "No matches")

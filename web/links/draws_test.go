@@ -85,7 +85,7 @@ func TestDrawPage(t *testing.T) {
 		return res.StatusCode, string(body), res.Header
 	}
 	status, body, header := get("/1")
-	for _, want := range []string{"The draw is over: 10 of 50 tickets won.", "weaker than a public source", "https://drops.example/api/v1/draws/1", `type="importmap">`, "@noble/curves/bls12-381.js",
+	for _, want := range []string{"The draw is over: 10 of 50 entries won.", "weaker than a public source", "https://drops.example/api/v1/draws/1", `type="importmap">`, "@noble/curves/bls12-381.js",
 		"Not proved", `data-draw="/api/v1/draws/1"`, "#ffd400"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the page does not say %q", want)

@@ -161,6 +161,6 @@ func (p *program) ensureAccess(ctx context.Context) error {
 	if p.Config.AdminAPIKey == "" {
 		return nil
 	}
-	_, err := p.staff.EnsureKey(ctx, p.Config.AdminAPIKey, "ADMIN_API_KEY", staff.Scopes())
+	_, err := p.staff.EnsureKey(ctx, p.Config.AdminAPIKey, staff.ConfiguredKey, staff.Scopes())
 	return err
 }

@@ -84,7 +84,7 @@ func gateFixtureOn(t *testing.T, url, redisURL string, shards int) *gateFixture 
 		w := &gate.Writer{Stream: redisgate.NewStream(r.client, fmt.Sprint("writer-", i)), Recorder: couponsdb.NewGateRecorder(r.db)}
 		r.writers = append(r.writers, w)
 		r.keepers = append(r.keepers, &gate.Keeper{Store: r.store, Shards: redisgate.NewShards(r.client), Writer: w, Now: app.Clock,
-			Divide: func(int64, int) int { return shards }})
+			Divide: func(int64, int) int { return shards }, Built: func(_ int64, reason string) { t.Logf("keeper %d built shards: %s", i, reason) }})
 	}
 	return r
 }

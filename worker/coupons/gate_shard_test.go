@@ -146,7 +146,7 @@ func TestOneShardIsLostInTheRush(t *testing.T) {
 		{"its builder died", func() error {
 			plan, err := r.store.Plan(t.Context(), drop.ID)
 			if err == nil {
-				_, err = r.store.BeginShards(t.Context(), drop.ID, plan.Epoch, []int{bad}, "test", 100*time.Millisecond)
+				_, err = r.store.BeginShards(t.Context(), plan, []int{bad}, "test", 100*time.Millisecond)
 			}
 			return err
 		}},

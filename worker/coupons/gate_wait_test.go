@@ -80,15 +80,17 @@ func TestClaimsWaitForABoundedTime(t *testing.T) {
 func TestABuilderThatWorksKeepsItsLease(t *testing.T) {
 	r := newGateFixture(t, localstack.RedisServer(t).URL(), 2)
 	drop := r.published(5, 1)
-	plan, err := r.store.Begin(t.Context(), drop.ID, 0, 0, 2, gate.ReasonNew, time.Hour)
+	plan, err := r.store.Plan(t.Context(), drop.ID)
+	r.must(err)
+	plan, err = r.store.Begin(t.Context(), plan, 0, 2, gate.ReasonNew, time.Hour)
 	r.must(err)
 	r.exec(`update gates set lease_until = clock_timestamp() - interval '1 second'`)
 	r.must(r.store.Renew(t.Context(), drop.ID, plan.Epoch, time.Minute, time.Second))
-	if _, err := r.store.Begin(t.Context(), drop.ID, plan.Epoch, 0, 2, gate.ReasonUnfinished, time.Hour); !errors.Is(err, gate.ErrStaleEpoch) {
+	if _, err := r.store.Begin(t.Context(), plan, 0, 2, gate.ReasonUnfinished, time.Hour); !errors.Is(err, gate.ErrStaleEpoch) {
 		t.Errorf("another began: %v", err)
 	}
 	r.exec(`update gates set lease_until = clock_timestamp() - interval '1 second'`)
-	_, err = r.store.Begin(t.Context(), drop.ID, plan.Epoch, 0, 2, gate.ReasonUnfinished, time.Hour)
+	_, err = r.store.Begin(t.Context(), plan, 0, 2, gate.ReasonUnfinished, time.Hour)
 	r.must(err)
 	if lost := r.store.Renew(t.Context(), drop.ID, plan.Epoch, time.Minute, time.Second); !errors.Is(lost, gate.ErrStaleEpoch) {
 		t.Errorf("the first is told %v", lost)

@@ -170,7 +170,9 @@ func TestAnotherBuilderTakesOver(t *testing.T) {
 	r := newGateFixture(t, localstack.RedisServer(t).URL(), 2)
 	drop := r.Open(10, 1, nil)
 	r.accepted(drop.ID, 1, 2, 3)
-	plan, err := r.store.Begin(t.Context(), drop.ID, 1, 0, 2, "test", time.Hour)
+	plan, err := r.store.Plan(t.Context(), drop.ID)
+	r.must(err)
+	plan, err = r.store.Begin(t.Context(), plan, 0, 2, "test", time.Hour)
 	r.must(err)
 	shards := redisgate.NewShards(r.client)
 	for shard := range 2 {

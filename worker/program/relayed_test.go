@@ -238,11 +238,17 @@ func TestAPaidCouponLeavesNothingInRedis(t *testing.T) {
 		t.Errorf("%d events of 21 steps", n)
 	}
 	f.settle()
+	poll(t, "events are removed", func() error {
+		if err := f.p.relay.Look(t.Context()); err != nil {
+			return err
+		}
+		if n := entries(); n != 0 {
+			return fmt.Errorf("%d events are left", n)
+		}
+		return nil
+	})
 	if diff := cmp.Diff(before, keys()); diff != "" {
 		t.Errorf("keys of Redis (-before +after):\n%s", diff)
-	}
-	if n := entries(); n != 0 {
-		t.Errorf("%d events are left", n)
 	}
 	if n := f.Number(`select used + locked from coupon_tallies where template_id = $1`, f.drop.ID); n != 12 {
 		t.Errorf("%d of 12 coupons are counted", n)

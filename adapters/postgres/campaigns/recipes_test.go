@@ -204,7 +204,7 @@ func TestWinBackAndCalendar(t *testing.T) {
 		t.Fatalf("%+v: %v", calendars, users)
 	}
 	c, err := g.campaigns.Campaign(t.Context(), calendars[0].CampaignID)
-	if g.Must(err); c.Content.Variants[0].Texts[""].Body != "See "+ahead.OpensAt.UTC().Format("2006-01-02 15:04")+" "+ahead.Name {
+	if g.Must(err); c.Content.Variants[0].Texts[""].Body != "See "+ahead.OpensAt.UTC().Format("Mon 2 Jan, 15:04")+" · "+ahead.Name+"\nUTC" {
 		t.Errorf("%+v", c.Content)
 	}
 	begin("2027-01-02") // the users of the day before are left out

@@ -191,17 +191,17 @@ func (r *recipientReader) fits(o campaign.Outcome) bool {
 	q := r.query
 	return (q.Only == 0 || o.UserID == q.Only) && (q.Outcome == "" || pg.SameOutcome(o.Outcome, q.Outcome)) &&
 		(q.Reason == "" || o.Reason == q.Reason) &&
-		(q.Without == "" || o.Reason != q.Without) && (q.Variant == nil || o.Variant == *q.Variant)
+		(!q.Awake || !o.Waiting()) && (q.Variant == nil || o.Variant == *q.Variant)
 }
 
-// Waiting counts, batch by batch, the recipients who are in their quiet hours; see
+// Waiting counts, batch by batch, the recipients whose message sleeps; see
 // [campaign.ResultStore].
 func (s Campaigns) Waiting(ctx context.Context, id int64) (w campaign.Waiting, err error) {
 	var next *time.Time
-	err = s.Pool.QueryRow(ctx, `select coalesce(sum(e.n), 0)::bigint, min(e.next) from batches b, lateral (
-			select count(*) as n, min(x.next_retry_at) as next from exceptions x
-			where x.batch_id = b.id and x.outcome = 'failed' and x.reason = $2 and x.next_retry_at > clock_timestamp()
-		) e where b.kind = 'campaign' and b.owner_id = $1 and b.failed_count > 0 and b.state <> 'done'`, id, delivery.ReasonQuietHours).Scan(&w.Users, &next)
+	err = s.Pool.QueryRow(ctx, `select coalesce(sum(e.quiet), 0)::bigint, min(e.next), coalesce(sum(e.undecided), 0)::bigint from batches b, lateral (
+			select count(*) filter (where x.reason = $2) as quiet, min(x.next_retry_at) filter (where x.reason = $2) as next, count(*) filter (where x.reason = $3) as undecided
+			from exceptions x where x.batch_id = b.id and x.outcome = 'failed' and x.reason in ($2, $3) and x.next_retry_at > clock_timestamp()
+		) e where b.kind = 'campaign' and b.owner_id = $1 and b.failed_count > 0 and b.state <> 'done'`, id, delivery.ReasonQuietHours, delivery.ReasonTest).Scan(&w.Users, &next, &w.Undecided)
 	if next != nil {
 		w.Next = *next
 	}

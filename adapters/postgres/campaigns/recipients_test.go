@@ -262,7 +262,7 @@ func TestRecipientsWhoWaitForTheMorning(t *testing.T) {
 		t.Errorf("%+v wait, %d of them first; progress %+v", w, first, p)
 	}
 	for q, want := range map[campaign.RecipientQuery]int{{Outcome: delivery.Failed, Reason: delivery.ReasonQuietHours, Limit: 3000}: 25,
-		{Outcome: delivery.Failed, Without: delivery.ReasonQuietHours, Limit: 3000}: 1, {Without: delivery.ReasonQuietHours, Limit: 3000}: 2475} {
+		{Outcome: delivery.Failed, Awake: true, Limit: 3000}: 1, {Awake: true, Limit: 3000}: 2475} {
 		page, err := s.campaigns.Recipients(t.Context(), c, q)
 		s.Must(err)
 		if len(page.List) != want {

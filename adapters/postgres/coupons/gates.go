@@ -80,21 +80,29 @@ func scanPlan(row pgx.CollectableRow) (gate.Plan, error) {
 }
 
 // Begin implements [gate.Store].
-func (s Gates) Begin(ctx context.Context, templateID, epoch, newest int64, shards int, reason string, lease time.Duration) (gate.Plan, error) {
+func (s Gates) Begin(ctx context.Context, plan gate.Plan, newest int64, shards int, reason string, lease time.Duration) (gate.Plan, error) {
 	tag, err := s.Pool.Exec(ctx, `
 		insert into gates as g (template_id, shards, epoch, state, reason, lease_until)
 		values ($1, $2, $6::bigint + 1, 'building', $3, clock_timestamp() + $4::interval)
 		on conflict (template_id) do update set epoch = greatest(g.epoch, $6) + 1, state = 'building', reason = excluded.reason,
 			lease_until = excluded.lease_until
-			where g.epoch = $5 and (g.state = 'standing' or g.state = 'building' and g.lease_until <= clock_timestamp())`,
-		templateID, shards, reason, lease, epoch, newest)
+			where g.epoch = $5 and g.built_at is not distinct from $7 and (g.state = 'standing' or g.state = 'building' and g.lease_until <= clock_timestamp())`,
+		plan.Template.ID, shards, reason, lease, plan.Epoch, newest, builtAt(plan))
 	if err != nil {
 		return gate.Plan{}, pg.Translate(err)
 	}
 	if tag.RowsAffected() == 0 {
 		return gate.Plan{}, gate.ErrStaleEpoch
 	}
-	return s.Plan(ctx, templateID)
+	return s.Plan(ctx, plan.Template.ID)
+}
+
+// builtAt returns when the last building ended; nil = none has.
+func builtAt(p gate.Plan) *time.Time {
+	if p.BuiltAt.IsZero() {
+		return nil
+	}
+	return &p.BuiltAt
 }
 
 // lockTemplate locks the template's row before any other row, as every transaction that

@@ -11,14 +11,15 @@ import (
 )
 
 // BeginShards implements [gate.Store]. All other shards keep their epochs.
-func (s Gates) BeginShards(ctx context.Context, templateID, epoch int64, shards []int, reason string, lease time.Duration) (plan gate.Plan, err error) {
+func (s Gates) BeginShards(ctx context.Context, of gate.Plan, shards []int, reason string, lease time.Duration) (plan gate.Plan, err error) {
+	templateID, epoch := of.Template.ID, of.Epoch
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
 		if err := lockTemplate(ctx, tx, templateID); err != nil {
 			return err
 		}
-		tag, err := tx.Exec(ctx, `update gates g set epoch = epoch + 1, reason = $4 where template_id = $1 and epoch = $2 and state = 'standing'
+		tag, err := tx.Exec(ctx, `update gates g set epoch = epoch + 1, reason = $4 where template_id = $1 and epoch = $2 and state = 'standing' and built_at is not distinct from $5
 			and not exists (select from gate_shards f where f.template_id = $1 and f.shard = any($3) and f.lease_until > clock_timestamp())`,
-			templateID, epoch, shards, reason)
+			templateID, epoch, shards, reason, builtAt(of))
 		if err := fencedBy(tag.RowsAffected(), err); err != nil {
 			return err
 		}

@@ -104,8 +104,8 @@ func (l Ledger) Batches(ctx context.Context, q delivery.BatchQuery) (page delive
 	l.DB = l.Reports(ctx)
 	limit, more := max(1, q.Limit), ""
 	if q.UserID != 0 {
-		limit, more = lookAt, `, b.due, b.sent, coalesce(b.rest_outcome, ''), coalesce((select outcome from exceptions e
-			where e.batch_id = b.id and e.user_id = `+fmt.Sprint(int64(q.UserID))+`), '')`
+		limit, more = lookAt, `, b.due, b.sent, coalesce(b.rest_outcome, ''), coalesce((select array[e.outcome, e.reason] from exceptions e
+			where e.batch_id = b.id and e.user_id = `+fmt.Sprint(int64(q.UserID))+`), array['', ''])`
 	}
 	var args []any
 	conditions := ofShops(q.Shops)
@@ -187,16 +187,18 @@ func scanBatchRow(rows pgx.Rows, q delivery.BatchQuery) (r delivery.BatchRow, fi
 	}
 	var due, sent []byte
 	var known pg.Recorded
-	if err := rows.Scan(append(ledgerFields(&r), &due, &sent, &known.Rest, &known.Exception)...); err != nil {
+	var exception []string // outcome and reason
+	if err := rows.Scan(append(ledgerFields(&r), &due, &sent, &known.Rest, &exception)...); err != nil {
 		return r, false, err
 	}
+	known.Exception, known.Reason = exception[0], exception[1]
 	if meant, err := pg.SetHolds(due, q.UserID); err != nil || !meant {
 		return r, false, err
 	}
 	if known.Reached, err = pg.SetHolds(sent, q.UserID); err != nil {
 		return r, false, err
 	}
-	r.Outcome, _ = known.Outcome()
+	r.Outcome, r.Reason = known.Outcome()
 	return r, q.Outcome == "" || pg.SameOutcome(r.Outcome, q.Outcome), nil
 }
 

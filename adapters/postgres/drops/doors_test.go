@@ -226,11 +226,12 @@ func TestNoGapAtADoor(t *testing.T) {
 	var all sync.WaitGroup
 	half := make(chan struct{})
 	for id := range user.ID(users) {
+		wish := w.change(1+id, 1, 60) // the drop changes meanwhile
 		all.Go(func() {
 			if id >= users/2 {
 				<-half
 			}
-			d, err := w.Reservations.Reserve(t.Context(), w.change(1+id, 1, 60))
+			d, err := w.Reservations.Reserve(t.Context(), wish)
 			w.Must(err)
 			if d.Applied {
 				mu.Lock()

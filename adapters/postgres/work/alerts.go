@@ -57,7 +57,7 @@ select 'dead_letters', 'campaign:' || c.id, c.shop_number, 0, 0, c.name, sum(b.d
 from campaigns c join batches b on b.kind = 'campaign' and b.owner_id = c.id and b.dead_count > 0
 where c.ends_at > statement_timestamp() - interval '2 days' and exists (select from exceptions e where e.batch_id = b.id and e.outcome = 'dead') group by c.id
 union all
-select 'sold_out', t.id::text, t.shop_number, t.id, 0, t.name, t.stock, '', '/templates/' || t.id
+select 'sold_out', t.id::text, t.shop_number, t.id, 0, t.name, t.stock, case t.opening_mode when 'first_come' then '' else 'draw' end, '/templates/' || t.id
 from templates t where t.state in ('published', 'paused') and t.opens_at <= statement_timestamp() and t.closes_at > statement_timestamp() and t.stock > 0 and t.issued + t.held >= t.stock
 union all
 select 'waitlist', t.id::text, t.shop_number, t.id, 0, t.name, t.held - l.offered, '', '/templates/' || t.id

@@ -159,7 +159,7 @@ func (k *Keeper) divide(stock int64, machines int) int {
 func (k *Keeper) drained(ctx context.Context, plan Plan, newest, entries int64, shards int, reason string,
 	do, finish func(ctx context.Context, begun Plan) error) error {
 	id, w := plan.Template.ID, &work{began: k.Now(), total: entries}
-	plan, err := k.Store.Begin(ctx, id, plan.Epoch, newest, shards, reason, lease)
+	plan, err := k.Store.Begin(ctx, plan, newest, shards, reason, lease)
 	if err != nil {
 		return err
 	}

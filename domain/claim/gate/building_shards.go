@@ -62,7 +62,7 @@ var errNeedsAll = errors.New("gate: the other shards do not tell what these had"
 
 func (k *Keeper) buildSome(ctx context.Context, plan Plan, shards []int, entries int64, reason string) error {
 	id, before, w := plan.Template.ID, plan.Template.Issued, &work{began: k.Now(), total: entries}
-	plan, err := k.Store.BeginShards(ctx, id, plan.Epoch, shards, reason, lease)
+	plan, err := k.Store.BeginShards(ctx, plan, shards, reason, lease)
 	if err != nil {
 		return err
 	}

@@ -57,11 +57,10 @@ type Store interface {
 	// Plan returns the plan, with zero Shards if there is none yet. It returns
 	// [template.ErrNotFound] if there is no such template.
 	Plan(ctx context.Context, templateID int64) (Plan, error)
-	// Begin takes the lease for building the gate and begins a new epoch. epoch is
-	// the present epoch (0 = there is no plan yet), newest the latest epoch of a
-	// shard; the new epoch is later than both. It returns [ErrStaleEpoch] if another
-	// process holds the lease or has begun an epoch.
-	Begin(ctx context.Context, templateID, epoch, newest int64, shards int, reason string, lease time.Duration) (Plan, error)
+	// Begin takes the lease for building the gate and begins a new epoch, later than the plan's and than
+	// newest, the latest epoch of a shard. It returns [ErrStaleEpoch] if another process holds the lease, or
+	// has begun or ended a building since the plan was read: the shards were looked at too early then.
+	Begin(ctx context.Context, plan Plan, newest int64, shards int, reason string, lease time.Duration) (Plan, error)
 	// Renew makes the lease for building this epoch end after lease, at once if lease
 	// is 0, and stores that the gate will be open in about ready. It returns
 	// [ErrStaleEpoch] if the epoch is not the present one.
@@ -80,7 +79,7 @@ type Store interface {
 	// BeginShards takes the lease for building some shards while the other shards go
 	// on. It returns a plan in which these shards have a new epoch, later than all
 	// other epochs. It returns [ErrStaleEpoch] like Begin.
-	BeginShards(ctx context.Context, templateID, epoch int64, shards []int, reason string, lease time.Duration) (Plan, error)
+	BeginShards(ctx context.Context, plan Plan, shards []int, reason string, lease time.Duration) (Plan, error)
 	// RenewShards is Renew for these shards; epoch is theirs.
 	RenewShards(ctx context.Context, templateID int64, shards []int, epoch int64, lease, ready time.Duration) error
 	// StartShards subtracts from the shards' allotments the coupons issued since to claims

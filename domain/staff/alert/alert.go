@@ -42,6 +42,9 @@ const DetailWarmUp = "warm_up"
 // delays only the devices of this provider's app. The name is the provider's.
 const DetailProvider = "provider"
 
+// DetailDraw is the detail of a [SoldOut] whose coupons were given by a draw.
+const DetailDraw = "draw"
+
 // DetailUsedUp is the detail of a [Budget] that is used up.
 const DetailUsedUp = "used_up"
 
@@ -118,6 +121,10 @@ func (a Alert) Text(tag string) string {
 	case Balance:
 		text = pick(fmt.Sprintf("“%s”: the balance sheet is off by %s.", a.Name, grouped(a.Count)), fmt.Sprintf("「%s」：对账相差 %s。", a.Name, grouped(a.Count)))
 	case SoldOut:
+		if a.Detail == DetailDraw {
+			text = pick(fmt.Sprintf("“%s”: %s drawn, and all coupons are given.", a.Name, many(a.Count, "winner")), fmt.Sprintf("「%s」：已抽出 %s 位中签者，优惠券全部发放。", a.Name, grouped(a.Count)))
+			break
+		}
 		text = pick(fmt.Sprintf("“%s” is sold out: %s.", a.Name, many(a.Count, "coupon")), fmt.Sprintf("「%s」已抢光，共 %s 张券。", a.Name, grouped(a.Count)))
 	case Approval:
 		text = pick(fmt.Sprintf("The campaign “%s” awaits approval.", a.Name), fmt.Sprintf("促销活动「%s」等待批准。", a.Name))

@@ -3,7 +3,10 @@ package access
 import (
 	"context"
 	"slices"
+	"time"
 
+	"dropbell/domain/staff"
+	"dropbell/domain/template"
 	"dropbell/views/pages/parts"
 	"dropbell/views/ui"
 )
@@ -22,6 +25,30 @@ func (f AuditFilter) Active() bool { return f != AuditFilter{} }
 func (f AuditFilter) set() bool {
 	f.Text = ""
 	return f.Active()
+}
+
+// zone returns the zone of the record's shop; without a shop it returns the viewer's zone.
+func (p Audit) zone(ctx context.Context, r staff.Record) *time.Location {
+	for _, s := range p.Shops {
+		if s.Number == r.ShopNumber {
+			return template.Template{ShopTimezone: s.Timezone}.Zone()
+		}
+	}
+	return ui.From(ctx).Zone
+}
+
+// runs divides the records into runs of equal changes to objects of one kind.
+func (p Audit) runs() (list [][]staff.Record) {
+	same := func(a, b staff.Record) bool {
+		return a.Actor == b.Actor && a.Action == b.Action && a.ObjectKind == b.ObjectKind && a.ShopNumber == b.ShopNumber && a.Reason == b.Reason
+	}
+	for i, r := range p.List {
+		if i == 0 || !same(p.List[i-1], r) {
+			list = append(list, nil)
+		}
+		list[len(list)-1] = append(list[len(list)-1], r)
+	}
+	return list
 }
 
 // actionOptions lists the recorded actions, and the action in the address.

@@ -12,7 +12,13 @@ import (
 // A lifeDay is one day of a timeline in the user's zone.
 type lifeDay struct {
 	name  string
-	lines []timeline.Line
+	lines []lifeLine
+}
+
+// A lifeLine is one line. Reservations of drops of one name, such as a series has, are one line; drops are their ids.
+type lifeLine struct {
+	timeline.Line
+	drops []int64
 }
 
 func (p User) days(ctx context.Context) (list []lifeDay) {
@@ -22,7 +28,11 @@ func (p User) days(ctx context.Context) (list []lifeDay) {
 			list = append(list, lifeDay{name: name})
 		}
 		last := &list[len(list)-1]
-		last.lines = append(last.lines, l)
+		if n := len(last.lines) - 1; n >= 0 && l.Kind == timeline.Reserved && last.lines[n].Kind == l.Kind && last.lines[n].Drop == l.Drop {
+			last.lines[n].drops = append(last.lines[n].drops, l.TemplateID)
+			continue
+		}
+		last.lines = append(last.lines, lifeLine{l, []int64{l.TemplateID}})
 	}
 	return list
 }
@@ -30,6 +40,9 @@ func (p User) days(ctx context.Context) (list []lifeDay) {
 func lineTone(l timeline.Line) ui.Tone {
 	switch l.Kind {
 	case timeline.Message:
+		if l.Outcome.Sleeping(l.Reason) {
+			return ui.Neutral
+		}
 		return ui.OutcomeTone(string(l.Outcome))
 	case timeline.Claimed, timeline.ByCode, timeline.Given, timeline.ByCampaign, timeline.ByDraw, timeline.Used, timeline.Ordered, timeline.Restored:
 		return ui.Good

@@ -68,9 +68,9 @@ func last(ctx context.Context, at time.Time) string {
 	return ui.From(ctx).Locale.Ago(at, ui.From(ctx).Now)
 }
 
-func lastNote(ctx context.Context, at time.Time) string {
+func lastNote(ctx context.Context, at time.Time, zone *time.Location) string {
 	if at.IsZero() {
 		return ""
 	}
-	return ui.From(ctx).Locale.Date(at, ui.From(ctx).Zone)
+	return ui.From(ctx).Locale.Date(at, zone)
 }

@@ -10,7 +10,6 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/message"
-	"dropbell/domain/money"
 	"dropbell/domain/segment"
 	"dropbell/domain/template"
 	"dropbell/views/pages/parts"
@@ -31,18 +30,20 @@ type Campaigns struct {
 	parts.Paged
 }
 
-// revenues are the amounts of the currency in the list.
-func (p Campaigns) revenues(currency string) (list []money.Amount) {
-	for _, r := range p.Brought {
-		if s := r.Meant().Spent; s.Currency == currency {
-			list = append(list, s.Revenue())
-		}
-	}
-	return list
-}
-
 func (p Campaigns) filtered() bool {
 	return p.Search != "" || len(p.States) > 0 || p.From != "" || p.To != ""
+}
+
+// zone names the zone of all starts; "" if the starts are in several zones.
+func (p Campaigns) zone(ctx context.Context) (name string) {
+	for i, c := range p.List {
+		if z := ui.From(ctx).Locale.Zone(c.StartsAt, campaignZone(ctx, c.Campaign)); i == 0 {
+			name = z
+		} else if z != name {
+			return ""
+		}
+	}
+	return name
 }
 
 // Campaign is one campaign's page.
@@ -88,6 +89,26 @@ func (p Campaign) waits() bool {
 // waiting returns how many recipients in flight are in quiet hours. The two numbers were not
 // counted at the same moment, so the smaller number is used.
 func (p Campaign) waiting() int64 { return min(p.Waiting.Users, p.Progress.InFlight) }
+
+// undecided returns how many recipients wait for the version that wins the test.
+func (p Campaign) undecided() int64 {
+	if p.Content.Test == nil || p.StartedAt == nil {
+		return 0
+	}
+	return min(p.Waiting.Undecided, p.Progress.InFlight)
+}
+
+// sending are the recipients by outcome; the recipients who wait for the test are not in flight.
+func (p Campaign) sending() delivery.Counts {
+	c := p.Progress.Counts
+	c.InFlight -= p.undecided()
+	return c
+}
+
+// decision returns the time at which the test is decided.
+func (p Campaign) decision() time.Time {
+	return p.StartedAt.Add(p.Content.Test.Lasts()).Truncate(time.Minute)
+}
 
 func (p Campaign) waitingShare(ctx context.Context) string {
 	if n := p.waiting(); n > 0 {

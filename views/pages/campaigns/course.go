@@ -41,8 +41,10 @@ func (p CampaignCourse) lines(ctx context.Context) []courseLine {
 	}
 	list := []courseLine{
 		{"sent", l.T("course.sent"), l.Number(sum.Sent), "", grow(func(x campaign.Point) int64 { return x.Sent })},
-		{"delivered", l.T("course.delivered"), l.Number(sum.Delivered), l.Percent(sum.Delivered, sum.Sent), grow(func(x campaign.Point) int64 { return x.Delivered })},
 		{"opened", l.T("course.opened"), l.Number(sum.Opened), l.Percent(sum.Opened, sum.Sent), grow(func(x campaign.Point) int64 { return x.Opened })},
+	}
+	if p.arrivals() {
+		list = slices.Insert(list, 1, courseLine{"delivered", l.T("course.delivered"), l.Number(sum.Delivered), l.Percent(sum.Delivered, sum.Sent), grow(func(x campaign.Point) int64 { return x.Delivered })})
 	}
 	if p.Series.Currency == "" {
 		return list
@@ -53,6 +55,9 @@ func (p CampaignCourse) lines(ctx context.Context) []courseLine {
 	return append(list,
 		courseLine{"earned", l.T("course.earned"), l.Money(money.Amount(sum.Earned), p.Series.Currency), "", grow(func(x campaign.Point) int64 { return x.Earned })})
 }
+
+// arrivals reports whether the provider has reported an arrival; not all channels have such reports.
+func (p CampaignCourse) arrivals() bool { return p.Series.Total().Delivered > 0 }
 
 const courseWidth, courseHeight = 600.0, 80.0
 
@@ -129,4 +134,14 @@ func (p CampaignCourse) armSpan(d campaign.TestDecision, a campaign.Arm) rateSpa
 	value, low, high := a.Value(p.Content.Test.By)
 	place := func(f float64) float64 { return 1000 * f / max(top*1.05, 1e-9) }
 	return rateSpan{place(low), place(value), place(high)}
+}
+
+// revenues are the amounts of the currency in the list.
+func (p Campaigns) revenues(currency string) (list []money.Amount) {
+	for _, r := range p.Brought {
+		if s := r.Meant().Spent; s.Currency == currency {
+			list = append(list, s.Revenue())
+		}
+	}
+	return list
 }

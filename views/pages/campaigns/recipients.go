@@ -44,6 +44,9 @@ func recipientOutcomes(ctx context.Context, divided bool) []ui.Option {
 		if o == delivery.Failed {
 			list = append(list, ui.Option{Value: parts.WaitingOutcome, Label: ui.T(ctx, "outcome.waiting")})
 		}
+		if o == delivery.Failed && divided {
+			list = append(list, ui.Option{Value: parts.UndecidedOutcome, Label: ui.T(ctx, "outcome.undecided")})
+		}
 		if o == delivery.Skipped && divided {
 			list = append(list, ui.Option{Value: parts.HeldOutOutcome, Label: ui.T(ctx, "recipients.held_out")})
 		}

@@ -23,6 +23,29 @@ type DeliveryFilter struct {
 // Active reports whether the filter selects anything.
 func (f DeliveryFilter) Active() bool { return f != DeliveryFilter{} }
 
+// A batchRun is batches that carry one message, with their sums in the row of the first.
+type batchRun struct {
+	delivery.BatchRow
+	ids []int64
+}
+
+// runs joins neighbouring batches of one message. A row with a user or with providers stands alone.
+func (p Deliveries) runs() (list []batchRun) {
+	for _, b := range p.List {
+		last := len(list) - 1
+		if last < 0 || !list[last].Joins(b) || p.Filter.User != "" || len(b.Providers)+len(list[last].Providers) > 0 {
+			list = append(list, batchRun{b, []int64{b.ID}})
+			continue
+		}
+		r := &list[last]
+		r.ids, r.Counts, r.Reported = append(r.ids, b.ID), r.Counts.Plus(b.Counts), r.Reported.Plus(b.Reported)
+	}
+	return list
+}
+
+// Rows is the number of rows of the list.
+func (p Deliveries) Rows() int { return len(p.runs()) }
+
 // BatchURL is the page of a batch.
 func BatchURL(id int64) string { return fmt.Sprintf("/deliveries/%d", id) }
 

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/a-h/templ"
-
 	"dropbell/domain/delivery"
 	"dropbell/domain/forecast"
 	"dropbell/domain/reminder"
@@ -27,8 +25,6 @@ type Cockpit struct {
 	Ahead []forecast.Prognosis
 	// Sum identifies the state; the page requests the changes since.
 	Sum string
-	// Claims is the card about claims and stock; nil where there is none.
-	Claims templ.Component
 
 	cells ui.Cells
 }

@@ -35,10 +35,6 @@ func (p Cockpit) headCells(ctx context.Context, c ui.Cells) {
 	s := p.Stage(p.At)
 	c["state"], c["state.class"] = l.T("state."+string(s)), "badge has-dot is-"+string(ui.StateTone(s))
 	verdict := p.verdict(ctx)
-	c["open.class"] = "cockpit"
-	if p.opened() {
-		c["open.class"] += " is-open"
-	}
 	c["verdict"], c["verdict.class"], c["verdict.url"] = verdict.text, "verdict is-"+string(verdict.tone), verdict.url
 	c.Flag("verdict.url.none", verdict.url == "")
 	c["problems"] = html(ctx, p.problems())

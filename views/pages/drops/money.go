@@ -25,6 +25,22 @@ func (m Money) amount(ctx context.Context, n money.Amount) string {
 	return ui.From(ctx).Locale.Money(n, m.Currency, m.Revenue(), m.Average(), m.Discount(), m.Refunded(), m.PerReminder())
 }
 
+// meanText is an average of n orders or messages, "–" without any.
+func meanText(amount string, n int64) string {
+	if n == 0 {
+		return "–"
+	}
+	return amount
+}
+
+// messageNote is the revenue per message where it is another than the revenue per reminder.
+func (m Money) messageNote(ctx context.Context) string {
+	if m.PerMessage() == m.PerReminder() {
+		return ""
+	}
+	return ui.T(ctx, "money.per_message", m.amount(ctx, m.PerMessage()))
+}
+
 func (m Money) refundNote(ctx context.Context) string {
 	if m.Refunds == 0 {
 		return ""

@@ -167,7 +167,7 @@ func (m Money) figures() templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Figure("money:basket", ui.T(ctx, "money.basket"), m.amount(ctx, m.Average()), m.averageNotes(ctx)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Figure("money:basket", ui.T(ctx, "money.basket"), meanText(m.amount(ctx, m.Average()), m.Orders()), m.averageNotes(ctx)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -183,7 +183,7 @@ func (m Money) figures() templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Stat(ui.T(ctx, "money.per_reminder"), m.amount(ctx, m.PerReminder()), ui.T(ctx, "money.per_message", m.amount(ctx, m.PerMessage()))).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Stat(ui.T(ctx, "money.per_reminder"), meanText(m.amount(ctx, m.PerReminder()), m.Reminders), m.messageNote(ctx)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

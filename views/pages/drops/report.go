@@ -86,9 +86,9 @@ func (p drawn) outstanding(ctx context.Context) string {
 	return p.money(ctx, n)
 }
 
-// soldOut is how long the coupons lasted, "–" if some are left.
+// soldOut is how long the coupons lasted, "–" if some are left, or a draw gave them.
 func soldOut(ctx context.Context, f report.Figures) string {
-	if f.SoldOutAfter == 0 {
+	if f.SoldOutAfter == 0 || f.Template.OpeningMode.Drawn() {
 		return "–"
 	}
 	return ui.From(ctx).Locale.Duration(f.SoldOutAfter)

@@ -40,6 +40,9 @@ func StoryText(ctx context.Context, r report.Report) string {
 	for _, part := range told[1:] {
 		text = ui.T(ctx, "ui.sentences", text, part)
 	}
+	if s := r.Template.State(r.At); (s == template.Open || s == template.SoldOut) && r.Draw == nil {
+		text = ui.T(ctx, "story.so_far", text)
+	}
 	return text
 }
 
@@ -78,10 +81,24 @@ type funnelRow struct {
 	hasOutline bool
 }
 
+// over reports whether the drop is closed or cancelled. A drop that still goes on is not compared with finished ones.
+func (p drawn) over() bool {
+	s := p.Template.State(p.At)
+	return s == template.Closed || s == template.Cancelled
+}
+
+// unreminded reports whether no reminder was ever booked.
+func (p drawn) unreminded() bool {
+	return p.People.Booked+p.Progress.Booked+p.Progress.Expected() == 0
+}
+
+// outlined reports whether the funnel also shows the other drop.
+func (p drawn) outlined() bool { return p.over() && p.Other != nil && p.Other.People.Booked > 0 }
+
 func (p drawn) funnel() (list []funnelRow) {
 	for i, s := range p.People.Funnel() {
 		row := funnelRow{Stage: s}
-		if p.Other != nil && p.Other.People.Booked > 0 {
+		if p.outlined() {
 			row.other, row.hasOutline = p.Other.People.Funnel()[i], true
 		}
 		list = append(list, row)
@@ -94,10 +111,14 @@ const funnelWhole = 1000
 
 func barLength(share float64) string { return parts.Unit(funnelWhole * min(1, share)) }
 
-// change says how many users were lost since the stage before, or came without that stage.
-func (r funnelRow) change(ctx context.Context, booked int64) string {
+// change says how many users were lost since the stage before, or came without that stage. Until the drop is
+// over they are not lost.
+func (r funnelRow) change(ctx context.Context, booked int64, over bool) string {
 	if r.Change > 0 {
 		return ui.N(ctx, "story.came", r.Change)
+	}
+	if !over {
+		return ui.T(ctx, "story.not_yet", -r.Change, ui.From(ctx).Locale.Percent(-r.Change, booked))
 	}
 	return ui.N(ctx, "story.lost", -r.Change, ui.From(ctx).Locale.Percent(-r.Change, booked))
 }

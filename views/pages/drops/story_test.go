@@ -20,8 +20,8 @@ func TestStoryOfADraw(t *testing.T) {
 		t.Fatal(err)
 	}
 	for tag, want := range map[string]string{
-		"en":    "100,000 entries for 100 coupons, drawn by lot: 1,000 entries for each winner.",
-		"zh-CN": "100,000 人报名，抽出 100 张券：每张券 1,000 人报名。",
+		"en":    "100 winners drawn from 100,000 entries: 1,000 entries for each winner.",
+		"zh-CN": "100,000 份报名中抽出 100 位中签者：每位中签者对应 1,000 份报名。",
 	} {
 		if got := StoryText(ui.With(t.Context(), &ui.Frame{Locale: languages.Match(tag)}), r); got != want {
 			t.Errorf("%s: %q, want %q", tag, got, want)

@@ -4,12 +4,59 @@ import (
 	"context"
 	"dropbell/domain/flight"
 	"fmt"
+	"io"
 	"strings"
+	"time"
+
+	"github.com/a-h/templ"
 
 	"dropbell/domain/reminder"
 	"dropbell/domain/template"
 	"dropbell/views/ui"
 )
+
+// openSoon is how long before the opening the page has its layout of an open drop. moment.js knows it.
+const openSoon = 30 * time.Second
+
+// atOpening shows a part of the page of t, or of its line. From an hour before the opening the page also has the part as it is
+// at the opening: app.js shows it at that instant, before the server tells.
+func atOpening(t template.Template, part templ.Component) templ.Component {
+	return templ.ComponentFunc(func(ctx context.Context, w io.Writer) error {
+		f := *ui.From(ctx)
+		if t.State(f.Now) != template.Scheduled || f.Now.Before(t.OpensAt.Add(-before)) {
+			return part.Render(ctx, w)
+		}
+		at := ui.Machine(t.OpensAt)
+		f.Now = t.OpensAt
+		if _, err := fmt.Fprintf(w, `<span class="turn" data-until="%s">`, at); err != nil {
+			return err
+		}
+		if err := part.Render(ctx, w); err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(w, `</span><span class="turn" data-from="%s" hidden>`, at); err != nil {
+			return err
+		}
+		if err := part.Render(ui.With(ctx, &f), w); err != nil {
+			return err
+		}
+		_, err := io.WriteString(w, "</span>")
+		return err
+	})
+}
+
+// drawn reports whether the draw is made: its winners have coupons or offers.
+func (p Template) drawn(ctx context.Context) bool {
+	return p.Stage(ui.From(ctx).Now) == template.Drawn
+}
+
+// reportKind is the kind of the button of the report: after a draw nothing is left to do.
+func (p Template) reportKind(ctx context.Context) string {
+	if p.drawn(ctx) {
+		return "primary"
+	}
+	return ""
+}
 
 func (p Template) sentNote(ctx context.Context) string {
 	c := p.Board.Progress()

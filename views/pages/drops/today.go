@@ -61,23 +61,31 @@ const (
 	sparkWidth  = 2*sparkStep + sparkBar
 )
 
-// A stage is one number of the way from booked to claimed. full is the number of the highest bar.
+// A stage is one number of the way from booked to claimed. full is the number of a full bar; of is the number that n is
+// part of, 0 if it is not shown.
 type stage struct {
 	label, class, figure string
-	n, full              int64
+	n, full, of          int64
 }
 
-func (d Drop) stages() []stage {
-	list := []stage{
-		{"drop.booked_all", "today-booked", "listed:" + parts.ID(d.ID) + ":booked", d.Booked(), 1},
-		{"stat.sent", "bar-sent", "", d.counts().Sent, 1},
-		{"journey.claimed", "today-claimed", "", d.Issued, 1},
+// most is the greatest number of reminders of a line.
+func (p Overview) most() (n int64) {
+	for _, d := range slices.Concat(p.Open, p.Upcoming) {
+		n = max(n, d.Booked(), d.counts().Sent)
 	}
-	full := max(1, list[0].n, list[1].n, list[2].n)
-	for i := range list {
-		list[i].full = full
+	return n
+}
+
+func (d Drop) stages(most int64) []stage {
+	claimed := "results.measure.claimed"
+	if d.OpeningMode.Drawn() {
+		claimed = "draw.won"
 	}
-	return list
+	return []stage{
+		{"stage.booked", "today-booked", "listed:" + parts.ID(d.ID) + ":booked", d.Booked(), max(1, most), 0},
+		{"stat.sent", "bar-sent", "", d.counts().Sent, max(1, most), 0},
+		{claimed, "today-claimed", "", d.Issued, max(1, d.Stock, d.Issued), d.Stock},
+	}
 }
 
 // tall is the height of the bar. A number above 0 is visible.

@@ -152,7 +152,7 @@ func (p Conflict) Page() templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = ui.ListTable("", ui.Heads("conflict.field", "conflict.theirs", "conflict.mine")).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.ListTable(ui.T(ctx, "conflict.title"), ui.Heads("conflict.field", "conflict.theirs", "conflict.mine")).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -42,7 +42,7 @@ func incrementFindings(ctx context.Context, i increment.Increment) []incrementFi
 	count := func(x float64) string { return l.Number(int64(math.Round(x))) }
 	thousand := func(x float64) string { return l.Number(int64(math.Round(1000 * x))) }
 	if !i.Revenue().Enough && !i.Orders().Enough {
-		return []incrementFinding{{ui.Neutral, l.T("increment.none")}}
+		return []incrementFinding{{ui.Neutral, l.T("increment.none", l.Money(i.Reached.PerUser(), i.Currency), l.Money(i.HeldOut.PerUser(), i.Currency), l.Number(i.Reached.Orders), l.Number(i.HeldOut.Orders))}}
 	}
 	return []incrementFinding{incrementFound(ctx, "increment.revenue.", i.Revenue(), amount, amount), incrementFound(ctx, "increment.orders.", i.Orders(), count, thousand)}
 }

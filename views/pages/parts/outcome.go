@@ -8,10 +8,12 @@ import (
 )
 
 // Values of the filter that are no outcome of their own. HeldOutOutcome selects users who are
-// skipped as held out; WaitingOutcome selects users whose message is sent after quiet hours.
+// skipped as held out; WaitingOutcome selects users whose message is sent after quiet hours, and
+// UndecidedOutcome users who wait for the version that wins a test.
 const (
-	HeldOutOutcome = "held_out"
-	WaitingOutcome = "waiting"
+	HeldOutOutcome   = "held_out"
+	WaitingOutcome   = "waiting"
+	UndecidedOutcome = "undecided"
 )
 
 // UserName is the name of a user, or the id of one without a name.

@@ -12,8 +12,8 @@ import (
 	"dropbell/views/ui"
 )
 
-// OutcomeBadge distinguishes recipients who wait for the end of quiet hours
-// from those with a failure.
+// OutcomeBadge distinguishes recipients who wait for the end of quiet hours, or for the decision of
+// a test, from recipients with a failure.
 func OutcomeBadge(o delivery.Outcome, reason string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -35,7 +35,12 @@ func OutcomeBadge(o delivery.Outcome, reason string) templ.Component {
 			templ_7745c5c3_Var1 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		if o.Sleeping(reason) {
+		if o.Sleeping(reason) && reason == delivery.ReasonTest {
+			templ_7745c5c3_Err = ui.Badge(ui.Neutral, ui.T(ctx, "outcome.undecided")).Render(ctx, templ_7745c5c3_Buffer)
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
+		} else if o.Sleeping(reason) {
 			templ_7745c5c3_Err = ui.Badge(ui.OutcomeTone(WaitingOutcome), ui.T(ctx, "outcome.waiting")).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

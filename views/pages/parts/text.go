@@ -25,6 +25,9 @@ func ActorName(ctx context.Context, actor string) string {
 	if label == "unknown" {
 		return ui.T(ctx, "actor.unknown")
 	}
+	if strings.HasPrefix(label, "key:") && name == staff.ConfiguredKey {
+		return ui.T(ctx, "actor.configured_key")
+	}
 	if strings.HasPrefix(label, "key:") {
 		return ui.T(ctx, "actor.key", name)
 	}

@@ -26,6 +26,8 @@
       if (el.textContent !== text) el.textContent = text;
       el.classList.toggle("is-near", left > 0 && left < 300000);
     }
+    for (const el of all("[data-until]")) el.hidden = now >= Date.parse(el.dataset.until); // see atOpening
+    for (const el of all("[data-from]")) el.hidden = now < Date.parse(el.dataset.from);
     document.dispatchEvent(new CustomEvent("dropbell:tick", { detail: now }));
   }
   setInterval(tick, 250);

@@ -43,14 +43,14 @@ func (h *handlers) showAudit(w http.ResponseWriter, r *http.Request) error {
 		p.List, p.Paged = page.List, shell.IDs().Paged(r, len(page.List), page.More, page.Next)
 		p.Export = shell.ExportURL(r)
 	}
+	var err error
+	if p.Shops, err = h.ShopsOf(r); err != nil {
+		return err
+	}
 	if shell.Partial(r) {
 		return h.Listed(w, r, p.Results(), p.Page())
 	}
-	var err error
 	if p.Actions, err = h.Audit.Actions(r.Context()); err != nil {
-		return err
-	}
-	if p.Shops, err = h.ShopsOf(r); err != nil {
 		return err
 	}
 	return h.Listed(w, r, p.Results(), p.Page())

@@ -21,6 +21,17 @@ func TestWordsOfTheAuditLog(t *testing.T) {
 	b.Get("/audit").Is(200).Has(`value="campaign.publish"`)
 }
 
+// Equal changes that follow one another are one line, in the zone of their shop. The service key of the configuration
+// is named as such.
+func TestRunsOfTheAuditLog(t *testing.T) {
+	g := consoletest.New(t)
+	g.Published(10, time.Hour)
+	g.Exec(`update shops set timezone = 'Europe/Berlin' where number = 10`)
+	g.Exec(`insert into audit (at, actor, action, object_kind, object_id, shop_number, reason) select timestamptz '2026-11-29 23:34Z', 'key:1 ADMIN_API_KEY', 'coupon.revoke', 'coupon', n::text, case n when 9 then 11 else 10 end, 'returned'
+		from generate_series(5, 9) n`)
+	g.As(staff.Viewer).Get("/audit?kind=coupon").Is(200).Has("coupon #8 and 3 more", "Service key of the configuration", "30 Nov 2026, 00:34", "30 Nov 2026, 07:34", "coupon #9").HasNot("coupon #9 and", "Key “ADMIN_API_KEY”")
+}
+
 // Reasons that the system recorded are shown in the viewer's language; reasons that
 // members wrote are shown unchanged.
 func TestReasonsOfTheSystemInTheAuditLog(t *testing.T) {

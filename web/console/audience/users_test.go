@@ -35,7 +35,7 @@ func TestUserPage(t *testing.T) {
 		"gold &lt;i&gt;", "orders 41", "year 2024", "member yes", `href="/audit?kind=user&amp;id=1001"`,
 		"Moon cake night", `href="/templates/1/users/1001"`,
 		fmt.Sprintf(`href="/coupons/%d"`, elsewhere), fmt.Sprintf(`href="/coupons/%d"`, coupons[10]), `href="/coupons?by=user&amp;q=1001"`, "¥10 off",
-		"Autumn &lt;u&gt;", fmt.Sprintf(`href="/campaigns/%d/recipients?user=1001"`, first), fmt.Sprintf(`href="/campaigns/%d"`, second), "Being delivered",
+		"Autumn &lt;u&gt;", fmt.Sprintf(`href="/campaigns/%d/recipients?user=1001"`, first), fmt.Sprintf(`href="/campaigns/%d"`, second), "On the way",
 		"1 of 2 in 24 hours", "1 of 3 in 7 days", "Shop 11 Limit reached 1 of 1 in 24 hours")
 	page.HasNot("Grace <b>", "gold <i>", "Autumn <u>", "Not for her", "at least")
 	for n, id := range map[int]int64{1: coupons[0], 2: coupons[10]} { // in the timeline, and in the list of the ten newest
@@ -50,7 +50,7 @@ func TestUserPage(t *testing.T) {
 		HasNot(fmt.Sprintf("/campaigns/%d", hidden), fmt.Sprintf(`href="/coupons/%d"`, elsewhere), "Shop 11", "/users/1001/edit", "Rye loaf")
 
 	// Explaining links to the outcome of the message.
-	g.As(staff.Viewer).Get(fmt.Sprintf("/campaigns/%d/recipients?user=1001", first)).Is(200).Has("1001", "Delivered")
+	g.As(staff.Viewer).Get(fmt.Sprintf("/campaigns/%d/recipients?user=1001", first)).Is(200).Has("1001", "Sent")
 }
 
 func TestUserPageOfNobody(t *testing.T) {

@@ -39,7 +39,7 @@ func TestResultsOnTheCampaignsPage(t *testing.T) {
 	}
 	g.Count()
 	b.Header.Del("HX-Request")
-	b.Get(url).Is(200).Has("B is better:", "The message worked:", "No customer opened the link yet, with A or B.", "Used the coupon")
+	b.Get(url).Is(200).Has("B is better, by customers who", "because of the message:", "No customer opened the link yet, with A or B.", "Used the coupon")
 	b.Get("/campaigns/999/results").Is(404)
 	g.As(staff.Viewer, 11).Get(url + "/results").Is(http.StatusForbidden)
 }
@@ -73,6 +73,13 @@ func TestSleepersOnTheCampaignsPage(t *testing.T) {
 			page.Has("Waiting</span>").HasNot("Will be retried</span>")
 		}
 	}
+	// Recipients who wait for the winner of a test have not failed either.
+	waiter := user.ID(g.Number(`select min(user_id) from exceptions where outcome = 'failed'`))
+	g.Exec(`update exceptions set reason = 'test_undecided' where outcome = 'failed' and user_id = $1`, waiter)
+	b.Get(url+"/recipients?outcome=undecided").Is(200).Has("Waits for the winner</span>", waiter.String())
+	b.Get(url + "/recipients?outcome=failed").Is(200).Has("No matches")
+	b.Get("/users/" + waiter.String()).Is(200).Has("Waits for the winner</span>").HasNot("Will be retried</span>")
+	g.Exec(`update exceptions set reason = 'quiet_hours' where outcome = 'failed'`)
 	// A paused campaign shows no rate, but the recipients in quiet hours.
 	g.Exec(`update campaigns set state = 'paused' where id = $1`, c.ID)
 	b.Get(url).Is(200).Has("3 recipients are in quiet hours").HasNot("when quiet hours end")
@@ -186,7 +193,7 @@ func TestRecipientsInTheBrowser(t *testing.T) {
 	consoletest.Within(t, "the address with the filter", func() bool { return strings.Contains(b.Path(), "outcome=held_out") })
 	consoletest.Within(t, "those held out, and nobody else", func() bool {
 		got := b.Text("#results")
-		return strings.Contains(got, "Control group") && !strings.Contains(got, "Delivered")
+		return strings.Contains(got, "Control group") && !strings.Contains(got, "Sent")
 	})
 	b.Fill("#f-user", "4")
 	b.Sees("#results", "No matches")

@@ -17,7 +17,7 @@ func TestRecipes(t *testing.T) {
 	b.Get("/recipes").Is(200).Has("No shop yet")
 	g.Published(10, 48*time.Hour)
 	g.Shop(11)
-	page := b.Get("/recipes").Is(200).Has("Expiring soon", "Missed it", "Lost", "Win back", "The week’s calendar", "off", "of 1 drops")
+	page := b.Get("/recipes").Is(200).Has("Expiring soon", "Reserved but did not claim", "Came too late", "Win back customers", "The week’s calendar", "Turn on", "of 1 drops")
 	form := page.Form("/recipes/10/missed")
 	form.Set("on", "1")
 	form.Set("after_minutes", "0")
@@ -52,6 +52,6 @@ func TestRecipes(t *testing.T) {
 	b.Get("/recipes?shop=11").Is(http.StatusNotFound)
 	b.Post("/recipes/11/missed", form).Is(http.StatusForbidden)
 	viewer := g.As(staff.Viewer, 10)
-	viewer.Get("/recipes").Is(200).Has("Missed it").HasNot("/recipes/10/missed")
+	viewer.Get("/recipes").Is(200).Has("Reserved but did not claim").HasNot("/recipes/10/missed", "Turn on")
 	viewer.Post("/recipes/10/missed", form).Is(http.StatusForbidden)
 }

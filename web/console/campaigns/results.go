@@ -77,8 +77,10 @@ func (h *handlers) campaignRecipientQuery(r *http.Request) (f campaignpages.Reci
 		f.Outcome, q.Outcome, q.Reason = o, delivery.Skipped, delivery.ReasonHoldOut
 	case o == pageparts.WaitingOutcome:
 		f.Outcome, q.Outcome, q.Reason = o, delivery.Failed, delivery.ReasonQuietHours
+	case o == pageparts.UndecidedOutcome:
+		f.Outcome, q.Outcome, q.Reason = o, delivery.Failed, delivery.ReasonTest
 	case o == string(delivery.Failed):
-		f.Outcome, q.Outcome, q.Without = o, delivery.Failed, delivery.ReasonQuietHours
+		f.Outcome, q.Outcome, q.Awake = o, delivery.Failed, true
 	case slices.Contains(delivery.ListedOutcomes(), delivery.Outcome(o)):
 		f.Outcome, q.Outcome = o, delivery.Outcome(o)
 	default:

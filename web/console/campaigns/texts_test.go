@@ -126,7 +126,7 @@ func TestSendingACampaignToMe(t *testing.T) {
 	g.Exec(`create function answered() returns trigger language plpgsql as $$ begin new.state := 'done'; new.result := 'permanent'; new.detail := 'mailbox full'; return new; end $$`)
 	g.Exec(`create trigger answered before insert on channel_tests for each row execute function answered()`)
 	b.Post(page+"/send", url.Values{"send": {"0:"}, "preview_language": {"it"}}).To(page + "?preview_language=it#message")
-	b.Get(page).Is(200).Has("was not delivered. The provider says: mailbox full")
+	b.Get(page).Is(200).Has("was not sent. The provider says: mailbox full")
 	g.Exec(`drop trigger answered on channel_tests`)
 	b.Post(page+"/send", url.Values{"send": {"1:"}}).To(page + "#message")
 	b.Get(page).Is(200).Has("This text is no longer there.")

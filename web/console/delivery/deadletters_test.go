@@ -128,7 +128,7 @@ func TestReplay(t *testing.T) {
 	}
 	g.Deliver(consoletest.Takes)
 	operator.Get("/dead-letters").Is(200).Has("No failed messages").HasNot("data-live")
-	operator.Get("/templates/1/balance").Is(200).Has("No recipient is missing", "3 reserved = 3 delivered")
+	operator.Get("/templates/1/balance").Is(200).Has("No recipient is missing", "3 reserved = 3 sent")
 	operator.Get("/dead-letters/jobs").To("/dead-letters")
 }
 
@@ -149,7 +149,7 @@ func TestDiscard(t *testing.T) {
 	g.Must(g.DeadLetters.Step(t.Context()))
 	operator.Get("/dead-letters").Is(200).Has("1 failed message").HasNot("HTTP 503")
 	operator.Get("/templates/1/users/1001").Is(200).Has("was discarded", "Discarded by an operator.")
-	operator.Get("/templates/1/balance").Is(200).Has("3 reserved = 1 delivered + 0 skipped + 0 expired + 2 failed")
+	operator.Get("/templates/1/balance").Is(200).Has("3 reserved = 1 sent + 0 skipped + 0 expired + 2 failed")
 }
 
 // The dry run uses the typed rate, read by the usual rules for numbers. It says how long the replay
@@ -251,6 +251,6 @@ func TestDiscardedLettersRaiseNoAlarm(t *testing.T) {
 	viewer.Get("/dead-letters?template=1").Is(200).Has("No matches")
 	viewer.Get("/").Is(200).Has("All is well").HasNot("reminders failed")
 	viewer.Get("/templates/1").Is(200).HasNot("could not be delivered")
-	viewer.Get("/templates/1/balance").Is(200).Has("3 reserved = 1 delivered + 0 skipped + 0 expired + 2 failed")
+	viewer.Get("/templates/1/balance").Is(200).Has("3 reserved = 1 sent + 0 skipped + 0 expired + 2 failed")
 	viewer.Get("/templates/1?tab=live").Is(200).HasNot("could not be delivered")
 }

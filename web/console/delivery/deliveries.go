@@ -68,6 +68,9 @@ func (h *handlers) typedMoment(name, text string, broken *fault.Fields) *time.Ti
 	return &at
 }
 
+// A list of fewer than fewRows rows reads further pages of batches, up to pagesAtMost pages.
+const fewRows, pagesAtMost = 5, 8
+
 func (h *handlers) listDeliveries(w http.ResponseWriter, r *http.Request) error {
 	f, q, broken := h.deliveryQuery(r)
 	p := deliverypages.Deliveries{Filter: f}
@@ -79,7 +82,16 @@ func (h *handlers) listDeliveries(w http.ResponseWriter, r *http.Request) error 
 		if err != nil {
 			return err
 		}
-		p.List, p.Paged = page.List, keys.Paged(r, len(page.List), page.More, shell.Place{At: page.Next.DueAt, ID: page.Next.ID})
+		p.List = page.List
+		// Batches of one message are one row: a page of few rows has further batches.
+		for n := 1; n < pagesAtMost && page.More && q.UserID == 0 && p.Rows() < fewRows; n++ {
+			q.After = page.Next
+			if page, err = h.Ledger.Batches(r.Context(), shell.Actor(r), q); err != nil {
+				return err
+			}
+			p.List = append(p.List, page.List...)
+		}
+		p.Paged = keys.Paged(r, len(p.List), page.More, shell.Place{At: page.Next.DueAt, ID: page.Next.ID})
 		p.Export = shell.ExportURL(r)
 	}
 	return h.Listed(w, r, p.Results(), p.Page())

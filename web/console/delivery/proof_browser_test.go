@@ -78,7 +78,7 @@ func TestCorrectionInTheBrowser(t *testing.T) {
 	b.Open(g.Server.URL + "/templates/1/announcements")
 	b.Sees("#announcements", "Waiting", "Recipients are being collected.")
 	g.Spread(1)
-	b.Sees("#announcements", "Finished", "1 of 1 delivered.")
+	b.Sees("#announcements", "Finished", "1 of 1 sent.")
 	if consoletest.Evaluate[bool](b, `!!document.querySelector("#announcements[data-live]")`) {
 		t.Error("the card goes on asking although nothing runs")
 	}

@@ -42,7 +42,7 @@ func TestCorrection(t *testing.T) {
 	}
 	g.Spread(1)
 	part := g.As(staff.Viewer).Htmx()
-	part.Get(page).Is(200).Has("3 of 3 delivered.", "Finished").HasNot("<html", "data-live")
+	part.Get(page).Is(200).Has("3 of 3 sent.", "Finished").HasNot("<html", "data-live")
 }
 
 // After an opening was moved and moved back, a correction is needed for users who were reminded in
@@ -98,7 +98,7 @@ func TestNobodyAgainInTheConsole(t *testing.T) {
 	b.Get(send).Is(200).Has("1 of 2 customers has already received a correction for this drop.", "nobody_again", "1 customer would get it.")
 	b.Post(send, url.Values{"nobody_again": {"1"}}).To("/templates/1")
 	g.Spread(65)
-	b.Get("/templates/1/announcements").Is(200).Has("1 of 1 delivered.")
+	b.Get("/templates/1/announcements").Is(200).Has("1 of 1 sent.")
 	g.Exec(`update announcements set per_person = 3`)
 	g.Exec(`insert into announcements (template_id, kind, opens_at, created_by, created_at, worthless_after, state, superseded_at)
 		select 1, 'correction', now() + n * interval '1 minute', 'x', now(), now(), 'finished', now() from generate_series(1, 3) n`)

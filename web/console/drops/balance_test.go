@@ -31,7 +31,7 @@ func TestBalance(t *testing.T) {
 		g.Book(d, id, delivery.App, 5)
 	}
 	s := g.Fire(d, 1, consoletest.Takes)
-	b.Get("/templates/1/balance").Is(200).Has("No recipient is missing, and none is counted twice", "5 reserved = 5 delivered + 0 skipped", fmt.Sprintf("/templates/1/slots/%d/receipt.csv", s.ID), "Counted from the rows at ").HasNot("E-mail 0")
+	b.Get("/templates/1/balance").Is(200).Has("No recipient is missing, and none is counted twice", "5 reserved = 5 sent + 0 skipped", fmt.Sprintf("/templates/1/slots/%d/receipt.csv", s.ID), "Counted from the rows at ").HasNot("E-mail 0")
 	g.Exec(`update slot_results set reserved = reserved + 2 where slot_id = $1 and channel = 0`, s.ID)
 	b.Get("/templates/1/balance").Is(200).Has("The sheet is off by 2", "2 people who were due at the start are in no batch", "stored: 7").HasNot("No recipient is missing")
 	g.Exec(`update slot_results set reserved = reserved - 2, sent = sent - 1 where slot_id = $1 and channel = 0`, s.ID)

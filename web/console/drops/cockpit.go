@@ -185,15 +185,12 @@ func (h *handlers) showCockpit(w http.ResponseWriter, r *http.Request, t templat
 }
 
 // cockpit returns the content of the live tab below the part that all tabs have.
-func (h *handlers) cockpit(ctx context.Context, t template.Template, sales *droppages.Sales) (*droppages.Cockpit, error) {
+func (h *handlers) cockpit(ctx context.Context, t template.Template) (*droppages.Cockpit, error) {
 	d, err := h.cockpits.Peek(ctx, t.ID)
 	if err != nil {
 		return nil, err
 	}
 	p := d.page
-	if sales != nil {
-		p.Claims = droppages.ClaimsCard(*sales)
-	}
 	return &p, nil
 }
 

@@ -20,8 +20,8 @@ func TestExplain(t *testing.T) {
 	g.Book(d, 1003, delivery.App, 60)
 	g.Fire(d, 12, consoletest.Fails(map[user.ID]delivery.Result{1003: {Detail: "HTTP 503 somewhere"}}))
 	b := g.As(staff.Viewer)
-	b.Get("/templates/1/users/1001").Is(200).Has("Delivery history of Grace Hopper", "Moon cake night", "Reserved", "60-minute reminder by App started", "60-minute reminder by App delivered",
-		"planned ", "happened ", "ms late", "Batch ", "1 delivered, 1 still ahead", "Will be reminded at "+d.OpensAt.Add(-5 * time.Minute).In(consoletest.Berlin(t)).Format("15:04:05")[:5], "stored as 2049")
+	b.Get("/templates/1/users/1001").Is(200).Has("Delivery history of Grace Hopper", "Moon cake night", "Reserved", "60-minute reminder by App started", "60-minute reminder by App sent",
+		"planned ", "happened ", "ms late", "Batch ", "1 sent, 1 still ahead", "Will be reminded at "+d.OpensAt.Add(-5 * time.Minute).In(consoletest.Berlin(t)).Format("15:04:05")[:5], "stored as 2049")
 	b.Get("/templates/1/users/1002").Is(200).Has("was skipped", "The customer has opted out of this channel.", "1 skipped").HasNot("Will be reminded")
 	b.Get("/templates/1/users/1003").Is(200).Has("failed permanently", "All attempts failed.", "HTTP 503 somewhere", "1 failed")
 	b.Get("/users/1001").Is(200).Has(`href="/templates/1/users/1001"`)

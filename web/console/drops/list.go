@@ -283,7 +283,7 @@ func (h *handlers) fillTab(r *http.Request, p *droppages.Template) (err error) {
 		if p.Wave, err = h.wave(r, p.Drop); err != nil {
 			return err
 		}
-		p.Cockpit, err = h.cockpit(ctx, t, p.Sales)
+		p.Cockpit, err = h.cockpit(ctx, t)
 	}
 	return err
 }

@@ -369,7 +369,7 @@ func TestOverview(t *testing.T) {
 	d := g.Published(10, 30*time.Minute)
 	g.Book(d, 1001, delivery.App, 5)
 	g.Book(d, 1002, delivery.App, 5)
-	b.Get("/").Is(200).Has("Moon cake night", "Opens in", "All is well.", "Reminders booked 2")
+	b.Get("/").Is(200).Has("Moon cake night", "Opens in", "All is well.", "Booked 2")
 	g.Exec(`insert into bookings values ($1, 5, 4, 3)`, d.ID) // a webhook booking whose sender is gone
 	g.Exec(`update channel_settings set paused = true where channel = 1`)
 	g.Exec(`insert into dead_messages (message_id, topic, handler, reason, payload) values ('a', 't', 'h', 'r', '\x00ff')`)
