@@ -385,25 +385,5 @@ func (p Campaign) rule() *campaign.FrozenRule {
 	return p.SegmentNow
 }
 
-// ruleText says which version of the segment applies.
-func (p Campaign) ruleText(ctx context.Context) string {
-	r := p.rule()
-	switch {
-	case p.Rule == nil:
-		return ui.T(ctx, "campaign.rule.now", r.Version)
-	case p.SegmentNow != nil && p.SegmentNow.Version != r.Version && r.Kind == segment.ByRules:
-		return ui.T(ctx, "campaign.rule.kept", r.Version, p.SegmentNow.Version)
-	}
-	return ui.T(ctx, "campaign.rule.published", r.Version)
-}
-
-// refusal returns the last request if it was refused and there is no newer request.
-func (p Campaign) refusal() *campaign.Request {
-	if p.State == campaign.Draft && len(p.Requests) > 0 && p.Requests[0].State == campaign.RequestRefused {
-		return &p.Requests[0]
-	}
-	return nil
-}
-
 // A TypedRate is a typed rate, the rate that the form first showed, and the error.
 type TypedRate struct{ Value, Was, Error string }
