@@ -290,3 +290,23 @@ func (p Approval) reasonField(ctx context.Context, key, help string) ui.FieldPro
 	return ui.FieldProps{Name: "reason", Label: ui.T(ctx, key), Help: help, Value: p.Reason, Error: ui.ErrorOf(ctx, p.Errors, "reason"),
 		MaxLength: "500", Autocomplete: "off"}
 }
+
+// refusal returns the last request if it was refused and there is no newer request.
+func (p Campaign) refusal() *campaign.Request {
+	if p.State == campaign.Draft && len(p.Requests) > 0 && p.Requests[0].State == campaign.RequestRefused {
+		return &p.Requests[0]
+	}
+	return nil
+}
+
+// ruleText says which version of the segment applies.
+func (p Campaign) ruleText(ctx context.Context) string {
+	r := p.rule()
+	switch {
+	case p.Rule == nil:
+		return ui.T(ctx, "campaign.rule.now", r.Version)
+	case p.SegmentNow != nil && p.SegmentNow.Version != r.Version && r.Kind == segment.ByRules:
+		return ui.T(ctx, "campaign.rule.kept", r.Version, p.SegmentNow.Version)
+	}
+	return ui.T(ctx, "campaign.rule.published", r.Version)
+}

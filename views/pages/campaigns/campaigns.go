@@ -10,7 +10,6 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/message"
-	"dropbell/domain/money"
 	"dropbell/domain/segment"
 	"dropbell/domain/template"
 	"dropbell/views/pages/parts"
@@ -29,16 +28,6 @@ type Campaigns struct {
 	States   []campaign.State
 	From, To string
 	parts.Paged
-}
-
-// revenues are the amounts of the currency in the list.
-func (p Campaigns) revenues(currency string) (list []money.Amount) {
-	for _, r := range p.Brought {
-		if s := r.Meant().Spent; s.Currency == currency {
-			list = append(list, s.Revenue())
-		}
-	}
-	return list
 }
 
 func (p Campaigns) filtered() bool {
@@ -358,26 +347,6 @@ func (p Campaign) rule() *campaign.FrozenRule {
 		return p.Rule
 	}
 	return p.SegmentNow
-}
-
-// ruleText says which version of the segment applies.
-func (p Campaign) ruleText(ctx context.Context) string {
-	r := p.rule()
-	switch {
-	case p.Rule == nil:
-		return ui.T(ctx, "campaign.rule.now", r.Version)
-	case p.SegmentNow != nil && p.SegmentNow.Version != r.Version && r.Kind == segment.ByRules:
-		return ui.T(ctx, "campaign.rule.kept", r.Version, p.SegmentNow.Version)
-	}
-	return ui.T(ctx, "campaign.rule.published", r.Version)
-}
-
-// refusal returns the last request if it was refused and there is no newer request.
-func (p Campaign) refusal() *campaign.Request {
-	if p.State == campaign.Draft && len(p.Requests) > 0 && p.Requests[0].State == campaign.RequestRefused {
-		return &p.Requests[0]
-	}
-	return nil
 }
 
 // A TypedRate is a typed rate, the rate that the form first showed, and the error.

@@ -135,3 +135,13 @@ func (p CampaignCourse) armSpan(d campaign.TestDecision, a campaign.Arm) rateSpa
 	place := func(f float64) float64 { return 1000 * f / max(top*1.05, 1e-9) }
 	return rateSpan{place(low), place(value), place(high)}
 }
+
+// revenues are the amounts of the currency in the list.
+func (p Campaigns) revenues(currency string) (list []money.Amount) {
+	for _, r := range p.Brought {
+		if s := r.Meant().Spent; s.Currency == currency {
+			list = append(list, s.Revenue())
+		}
+	}
+	return list
+}
