@@ -30,7 +30,7 @@ func TestRehearsalOfADrop(t *testing.T) {
 		t.Fatal(ok, err)
 	}
 	g.Must(g.Stores.Rehearsals.Began(t.Context(), list[0].ID, "test", 100, g.Now().Add(time.Minute)))
-	g.Must(g.Stores.Rehearsals.Note(t.Context(), list[0].ID, "test", rehearsal.Progress{Step: rehearsal.Reminding, Fired: 3, Sent: 40, Due: 60}, time.Minute))
+	g.Must(g.Stores.Rehearsals.Note(t.Context(), list[0].ID, "test", rehearsal.Progress{Step: rehearsal.Reminding, Fired: 3, Slots: 12, Sent: 40, Due: 60}, time.Minute))
 	b.Get(page+"/rehearsal").Is(200).Has("3 of 12 waves, 40 of 60 reminders", "The copy opens at")
 	g.Must(g.Stores.Rehearsals.End(t.Context(), list[0].ID, "test", &rehearsal.Report{Users: 500, SharePermille: 100, Reminders: 6000, Sent: 5900, Dead: 100, LateP50: 150, LateP99: 900, Wave: 64_000, Forecast: 61_000, Claims: 5000, Rate: 700,
 		Issued: 100, Stock: 100, ClaimP50: 3, ClaimP99: 60, Bottleneck: rehearsal.NoBottleneck}, ""))
