@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"dropbell/adapters/localstack"
 	couponsdb "dropbell/adapters/postgres/coupons"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/coupon"
@@ -48,7 +49,11 @@ func (r returns) step(coupons int64, steps ...coupon.Step) {
 // pass lets the time pass until the coupons, or all of them, must be used, and returns them.
 func (r returns) pass(coupons ...int64) {
 	r.Helper()
-	r.Must(r.notices.Sweep(r.Context()))
+	// Coupons are planned once all transactions that began before have ended, in all databases of the server.
+	localstack.Eventually(r, "all coupons are planned", func() bool {
+		r.Must(r.notices.Sweep(r.Context()))
+		return r.Number(`select count(*) from notice_cursor where planned_to < (select max(id) from coupons)`) == 0
+	})
 	r.Exec(`update coupon_returns set due_at = now() where coupon_id = any($1) or cardinality($1::bigint[]) = 0`, append([]int64{}, coupons...))
 	for range 2 {
 		r.Must(r.returner.Sweep(r.Context()))
