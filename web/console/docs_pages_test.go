@@ -77,7 +77,7 @@ func TestDocsSearchInTheBrowser(t *testing.T) {
 	consoletest.Within(t, "the examples in Go", func() bool {
 		return consoletest.Evaluate[bool](b, `[...document.querySelectorAll(".docs-example")].every((e) => e.open === (e.dataset.language === "Go"))`)
 	})
-	consoletest.Evaluate[chromedp.Void](b, `scrollTo(0, 0)`) // so that the bar on top covers no part of a button
+	consoletest.Evaluate[chromedp.Void](b, `scrollTo({top: 0, behavior: "instant"})`) // so that the bar on top covers no part of a button
 	b.Accessible("the reference")
 	b.Do(chromedp.EmulateViewport(320, 700))
 	b.Narrow("the reference")

@@ -246,6 +246,9 @@ func (f *figures) check(b *consoletest.Browser, path string) {
 // number reads a number, or an amount in yuan as minor units.
 func number(text string) (int64, error) {
 	text = strings.ReplaceAll(strings.TrimSpace(html.UnescapeString(text)), ",", "")
+	if text == "–" { // an average of nothing
+		return 0, nil
+	}
 	amount, isMoney := strings.CutPrefix(text, "¥")
 	if !isMoney {
 		return strconv.ParseInt(text, 10, 64)
@@ -402,6 +405,7 @@ func TestFiguresAreWhatTheRowsSay(t *testing.T) {
 	b.File("/money.csv", 1)
 	f.file(b, "/templates.csv", f.drop.ID, f.increment)
 	g.Exec(`update templates set opens_at = opens_at - interval '1 day', closes_at = closes_at - interval '1 day' where id = $1`, f.drop.ID)
+	f.check(b, "/results") // now it has opened
 	f.file(b, "/results.csv", f.drop.ID, f.increment)
 	g.Exec(`update campaign_results set currency = 'CNY', orders = variant + 2, ordered = 1000 * (variant + 3), discount = 100 where campaign_id = $1`, f.campaign.ID)
 	f.file(b, "/campaigns.csv", f.campaign.ID, f.brought)
