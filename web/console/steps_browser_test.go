@@ -219,7 +219,7 @@ func TestStepsOfACampaign(t *testing.T) {
 	b.Fill("#f-ends_at", g.Now().Add(48*time.Hour).Format("2006-01-02T15:04"))
 	b.Fill("#f-rate_per_second", "5")
 	b.Next("5 · Review")
-	b.Sees("#review", "Autumn", "5 per second", "Customers by number", "Moon cake night", "Tea for {{name|you}}", "Text (German)", "Komm vorbei")
+	b.Sees("#review", "Autumn", "Messages per second at most\n5", "Customers by number", "Moon cake night", "Tea for {{name|you}}", "Text (German)", "Komm vorbei")
 	b.Accessible("the review of a campaign")
 	b.Press("form", "Save draft")
 	b.Sees("main", "Autumn", "Draft")
@@ -233,7 +233,7 @@ func TestStepsOfACampaign(t *testing.T) {
 	b.Press("form", "Save draft")
 	b.Sees("main", "One thing needs your attention")
 	b.Step("2 · Message and coupon")
-	if b.Value("#f-body") != "Come by" || b.Value("#f-rate_per_second") != "1" {
+	if b.Value("#f-body") != "Come by" || b.Value("#f-rate_per_second") != "5" {
 		t.Error("what was typed is lost")
 	}
 }
