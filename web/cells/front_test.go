@@ -25,7 +25,7 @@ func echo(name string) http.Handler {
 
 // TestRequestsFindTheirCell: an id, a shop or a code decides, in the path, the query or the body.
 func TestRequestsFindTheirCell(t *testing.T) {
-	f := newFront(&places{Map{Shops: map[int64]cell.Number{10: 0, 20: 1}, Older: []int64{0, 128}}}, echo("a"), echo("b"))
+	f := newFront(&places{Map_: Map{Shops: map[int64]cell.Number{10: 0, 20: 1}, Older: []int64{0, 128}}}, echo("a"), echo("b"))
 	for _, c := range []struct{ method, path, body, want string }{
 		{"GET", "/api/v1/templates/1", "", "a"}, {"GET", "/api/v1/templates/130", "", "b"}, {"GET", "/api/v1/templates/66", "", "a"}, // older than cells
 		{"GET", "/api/v1/templates/131", "", "a"}, // of a cell that there is not
@@ -110,6 +110,20 @@ func TestAShopThatMoved(t *testing.T) {
 	var moved atomic.Int64
 	f = newFront(p, refusing(409, "shop_moved", &moved), refusing(404, "template_not_found", &calls))
 	if status, o, _ := call(f, "GET", "/api/v1/templates/65", ""); status != 404 || o["code"] != "template_not_found" {
+		t.Errorf("%d %v", status, o)
+	}
+	p = &places{Map_: Map{Shops: map[int64]cell.Number{10: 0}}, later: map[int64]cell.Number{10: 1}}
+	moved.Store(0)
+	f = newFront(p, refusing(409, "shop_moved", &moved), echo("b"))
+	for range 2 {
+		w := httptest.NewRecorder()
+		f.ServeHTTP(w, httptest.NewRequest("POST", "/api/v1/admin/templates", strings.NewReader(`{"shop_number":"10"}`)))
+		if w.Header().Get("Program") != "b" || w.Body.String() != `{"shop_number":"10"}` || moved.Load() != 1 {
+			t.Errorf("a drop of a shop whose move the map does not have: %v %s, %d calls of the former cell", w.Header(), w.Body, moved.Load())
+		}
+	}
+	p.later = map[int64]cell.Number{10: 0}
+	if status, o, _ := call(f, "PUT", "/api/v1/admin/shops/10", `{}`); status != 200 {
 		t.Errorf("%d %v", status, o)
 	}
 }

@@ -69,7 +69,7 @@ func (f *Front) ofShop(number int64) target {
 // settle answers a request that may make the first row of a shop.
 func (f *Front) settle(w http.ResponseWriter, r *http.Request, shop int64) {
 	if n, ok := f.Places.Map().Shops[shop]; ok {
-		f.cells[n].Handler.ServeHTTP(w, r)
+		f.ofKnown(w, r, n, shop)
 		return
 	}
 	// Home refuses callers who may not make anything: they settle no shops.
@@ -81,13 +81,42 @@ func (f *Front) settle(w http.ResponseWriter, r *http.Request, shop int64) {
 		f.cells[0].Handler.ServeHTTP(w, r)
 		return
 	}
+	if err := f.settled(w, r, shop); err != nil {
+		refuse(w, r, err)
+	}
+}
+
+// settled answers with the shop's cell as all cells name it now. An error = nothing is answered yet.
+func (f *Front) settled(w http.ResponseWriter, r *http.Request, shop int64) error {
 	done := false
 	err := f.Places.Settle(r.Context(), shop, func(n cell.Number) {
 		done = true
 		f.cells[n].Handler.ServeHTTP(w, r)
 	})
-	if err != nil && !done {
+	if done {
+		return nil
+	}
+	return err
+}
+
+// ofKnown answers with the cell that the map names. If that cell says that the shop has moved, the map is
+// older than the move, and the shop's present cell answers.
+func (f *Front) ofKnown(w http.ResponseWriter, r *http.Request, n cell.Number, shop int64) {
+	if r.ContentLength < 0 || r.ContentLength > maxBody {
+		f.cells[n].Handler.ServeHTTP(w, r)
+		return
+	}
+	body, err := hold(r)
+	if err != nil {
 		refuse(w, r, err)
+		return
+	}
+	h := &held{ResponseWriter: fresh{w, http.Header{}}}
+	f.cells[n].Handler.ServeHTTP(h, again(r.Context(), r, body))
+	switch {
+	case h.kept == nil:
+	case h.kept.code() != "shop_moved" || f.settled(w, again(r.Context(), r, body), shop) != nil:
+		h.kept.write(w)
 	}
 }
 
