@@ -98,7 +98,7 @@ func (r *doorRush) judge() {
 	r.account(r.last)
 	for _, must := range []string{"door_not_open", "sold_out"} {
 		if r.answers[must] == 0 {
-			r.t.Errorf("doors %s: nobody was ever answered %s: %s", r.mode, must, answersOf(r.answers))
+			r.t.Errorf("doors %s: no user was ever answered %s: %s", r.mode, must, answersOf(r.answers))
 		}
 	}
 	r.say("doors %s: %d coupons, %d looks at the ledger, all exact; answers %s", r.mode, r.stock, r.looks, answersOf(r.answers))

@@ -65,7 +65,7 @@ func (c *claims) publishDoors(name, mode string, users []int64, members int, sto
 }
 
 // sellByDoors opens the first door, whose members are frozen and get its share, and then the drop, where the others get what
-// is left. Nobody gets more than there is, and the frozen members are complete whatever happens to the worker.
+// is left. Never more is sold than there is, and the frozen members are complete whatever happens to the worker.
 func (k *walk) sellByDoors(d *doored) {
 	k.t.Helper()
 	template := d.template
