@@ -2208,6 +2208,7 @@ const (
 	StepKindDrawAccepted    StepKind = "draw_accepted"
 	StepKindDrawLapsed      StepKind = "draw_lapsed"
 	StepKindDrawOffered     StepKind = "draw_offered"
+	StepKindDrawRefused     StepKind = "draw_refused"
 	StepKindDrawn           StepKind = "drawn"
 	StepKindEntered         StepKind = "entered"
 	StepKindExpected        StepKind = "expected"
@@ -2268,6 +2269,8 @@ func (e StepKind) Valid() bool {
 	case StepKindDrawLapsed:
 		return true
 	case StepKindDrawOffered:
+		return true
+	case StepKindDrawRefused:
 		return true
 	case StepKindDrawn:
 		return true
@@ -8840,7 +8843,7 @@ type Step struct {
 	// From The opening before a move.
 	From *time.Time `json:"from,omitempty"`
 
-	// Kind door is the opening of the user's door, with its name as reason; a user with no_door belongs to none; household: other users of the household have coupons, as many as the reason says, such as 2/2. entered, struck and drawn are steps of an entry in a draw; waiting has as reason roughly how many users are before one who still waits (under_10, under_100, under_1000, more); drawn has the reason won or lost, and score / cutoff as detail; entered has the door as reason and the weight as detail.
+	// Kind door is the opening of the user's door, with its name as reason; a user with no_door belongs to none; household: other users of the household have coupons, as many as the reason says, such as 2/2. entered, struck and drawn are steps of an entry in a draw; waiting has as reason roughly how many users are before one who still waits (under_10, under_100, under_1000, more); drawn has the reason won or lost, and score / cutoff as detail; draw_refused is a winner who got no coupon, with the reason; entered has the door as reason and the weight as detail.
 	Kind StepKind `json:"kind"`
 
 	// Message The kind of message; notice: before a coupon expires; waitlist: of a coupon that the waitlist gave; offer: of a coupon that it offers; won and lost: of the result of a draw.
@@ -8870,7 +8873,7 @@ type Step struct {
 	To *time.Time `json:"to,omitempty"`
 }
 
-// StepKind door is the opening of the user's door, with its name as reason; a user with no_door belongs to none; household: other users of the household have coupons, as many as the reason says, such as 2/2. entered, struck and drawn are steps of an entry in a draw; waiting has as reason roughly how many users are before one who still waits (under_10, under_100, under_1000, more); drawn has the reason won or lost, and score / cutoff as detail; entered has the door as reason and the weight as detail.
+// StepKind door is the opening of the user's door, with its name as reason; a user with no_door belongs to none; household: other users of the household have coupons, as many as the reason says, such as 2/2. entered, struck and drawn are steps of an entry in a draw; waiting has as reason roughly how many users are before one who still waits (under_10, under_100, under_1000, more); drawn has the reason won or lost, and score / cutoff as detail; draw_refused is a winner who got no coupon, with the reason; entered has the door as reason and the weight as detail.
 type StepKind string
 
 // StepMessage The kind of message; notice: before a coupon expires; waitlist: of a coupon that the waitlist gave; offer: of a coupon that it offers; won and lost: of the result of a draw.
