@@ -10,7 +10,7 @@ import (
 const atOnce = 8
 
 // TestKillPointsShort runs a calm evening and an evening with a random choice of failures. Every
-// point that the sources name must be passed.
+// point that the sources name must be passed. Then there is a night: see [walk.night].
 func TestKillPointsShort(t *testing.T) {
 	t.Parallel()
 	k := newWalk(t)
@@ -24,6 +24,7 @@ func TestKillPointsShort(t *testing.T) {
 	if len(k.hit) < atOnce/2 {
 		t.Errorf("only %d of %d failings happened", len(k.hit), atOnce)
 	}
+	k.night()
 }
 
 // calmEvening returns the points that an evening without failures passes, and the points that

@@ -146,13 +146,7 @@ func (k *walk) hold(list []failing) (left []failing) {
 // serve runs one evening and accounts for each user.
 func (k *walk) serve() {
 	k.t.Helper()
-	n := k.evening
-	users := make([]int64, 0, guests)
-	for id := int64(1000 * n); len(users) < guests; id++ {
-		if k.p.unreachable(&promo{channel: delivery.Webhook}, id) == "" {
-			users = append(users, id)
-		}
-	}
+	n, users := k.evening, k.guests()
 	k.crowd.tell(k.ctx, users)
 	const later = time.Hour // the drops are opened when all of them are published
 	sales := map[string]int64{}
@@ -197,7 +191,7 @@ func (k *walk) serve() {
 	all.Go(func() { k.suspendAndDecide(reviewed, users) })
 	all.Go(func() { k.sellByDoors(doored, users) })
 	all.Go(func() { k.payTogether(carts, users) })
-	all.Go(func() { k.repeat(users) })
+	all.Go(func() { k.repeat(users, 0) })
 	all.Go(func() { k.missed(unclaimed, users) })
 	all.Wait()
 
@@ -212,6 +206,16 @@ func (k *walk) serve() {
 	}
 	raffle.account()
 	offers.offers()
+}
+
+// guests returns the users of the evening.
+func (k *walk) guests() (users []int64) {
+	for id := int64(1000 * k.evening); len(users) < guests; id++ {
+		if k.p.unreachable(&promo{channel: delivery.Webhook}, id) == "" {
+			users = append(users, id)
+		}
+	}
+	return users
 }
 
 // move moves the opening like staff that look again after an error.
