@@ -15,7 +15,8 @@ import (
 const atOnce = 8
 
 // TestKillPointsShort runs a calm evening and an evening with a random choice of failures. Every
-// point that the sources name must be passed. At last a draw is made while Redis is emptied between its steps.
+// point that the sources name must be passed. Then there is a night (see [walk.night]), and at last a draw is
+// made while Redis is emptied between its steps.
 func TestKillPointsShort(t *testing.T) {
 	t.Parallel()
 	k := newWalk(t)
@@ -29,6 +30,7 @@ func TestKillPointsShort(t *testing.T) {
 	if len(k.hit) < atOnce/2 {
 		t.Errorf("only %d of %d failings happened", len(k.hit), atOnce)
 	}
+	k.night()
 	k.drawWithoutRedis()
 }
 

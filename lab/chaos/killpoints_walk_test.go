@@ -194,7 +194,7 @@ func (k *walk) serve() {
 		all.Go(func() { k.sellByDoors(d) })
 	}
 	all.Go(func() { k.payTogether(carts, users) })
-	all.Go(func() { k.repeat(users) })
+	all.Go(func() { k.repeat(users, 0) })
 	all.Go(func() { k.missed(unclaimed, users) })
 	all.Wait()
 

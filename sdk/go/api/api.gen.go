@@ -1902,7 +1902,10 @@ func (e RehearsalStep) Valid() bool {
 const (
 	RehearsalPartKindDoor      RehearsalPartKind = "door"
 	RehearsalPartKindDraw      RehearsalPartKind = "draw"
+	RehearsalPartKindEarly     RehearsalPartKind = "early"
 	RehearsalPartKindGate      RehearsalPartKind = "gate"
+	RehearsalPartKindPass      RehearsalPartKind = "pass"
+	RehearsalPartKindResult    RehearsalPartKind = "result"
 	RehearsalPartKindStrangers RehearsalPartKind = "strangers"
 	RehearsalPartKindWaitlist  RehearsalPartKind = "waitlist"
 )
@@ -1914,7 +1917,13 @@ func (e RehearsalPartKind) Valid() bool {
 		return true
 	case RehearsalPartKindDraw:
 		return true
+	case RehearsalPartKindEarly:
+		return true
 	case RehearsalPartKindGate:
+		return true
+	case RehearsalPartKindPass:
+		return true
+	case RehearsalPartKindResult:
 		return true
 	case RehearsalPartKindStrangers:
 		return true
@@ -7720,7 +7729,7 @@ type Recipe struct {
 	// Examples: 30
 	AfterMinutes *int64 `json:"after_minutes,omitempty"`
 
-	// Body With the placeholders of campaigns; {{drop}} is the name of the drop, {{drops}} the drops of a calendar.
+	// Body With the placeholders of campaigns; {{drop}} is the name of the drop, {{drops}} the drops of the next seven days, in calendar and lost.
 	//
 	// Examples: Spring sale, {{name|dear customer}}
 	Body *Recipe_Body `json:"body,omitempty"`
@@ -7789,7 +7798,7 @@ type RecipeBody0 = string
 // RecipeBody1 defines model for Recipe.Body.1.
 type RecipeBody1 map[string]string
 
-// Recipe_Body With the placeholders of campaigns; {{drop}} is the name of the drop, {{drops}} the drops of a calendar.
+// Recipe_Body With the placeholders of campaigns; {{drop}} is the name of the drop, {{drops}} the drops of the next seven days, in calendar and lost.
 //
 // Examples: Spring sale, {{name|dear customer}}
 type Recipe_Body struct {
@@ -7887,7 +7896,7 @@ type RecipeWish struct {
 	// Examples: 30
 	AfterMinutes *int64 `json:"after_minutes,omitempty"`
 
-	// Body With the placeholders of campaigns; {{drop}} is the name of the drop, {{drops}} the drops of a calendar.
+	// Body With the placeholders of campaigns; {{drop}} is the name of the drop, {{drops}} the drops of the next seven days, in calendar and lost.
 	//
 	// Examples: Spring sale, {{name|dear customer}}
 	Body *RecipeWish_Body `json:"body,omitempty"`
@@ -7947,7 +7956,7 @@ type RecipeWishBody0 = string
 // RecipeWishBody1 defines model for RecipeWish.Body.1.
 type RecipeWishBody1 map[string]string
 
-// RecipeWish_Body With the placeholders of campaigns; {{drop}} is the name of the drop, {{drops}} the drops of a calendar.
+// RecipeWish_Body With the placeholders of campaigns; {{drop}} is the name of the drop, {{drops}} the drops of the next seven days, in calendar and lost.
 //
 // Examples: Spring sale, {{name|dear customer}}
 type RecipeWish_Body struct {
@@ -8076,22 +8085,22 @@ type RehearsalPart struct {
 	// Examples: 5
 	Back int64 `json:"back"`
 
-	// Came Customers who came; behind the gate those who were promised a coupon.
+	// Came Customers who came; behind the gate those who were promised a coupon; of result those who entered; of early the reminders that were due.
 	//
 	// Examples: 400
 	Came int64 `json:"came"`
 
-	// Difference Coupons given wrongly, or not given; must be 0.
+	// Difference Coupons given wrongly, or not given, and entries that were told nothing; must be 0.
 	//
 	// Examples: 0
 	Difference int64 `json:"difference"`
 
-	// Got Of them, those who got a coupon.
+	// Got Of them, those who got a coupon; of result and early the messages that were sent.
 	//
 	// Examples: 40
 	Got int64 `json:"got"`
 
-	// Kind strangers are customers who belong to no door of the drop.
+	// Kind strangers are customers who belong to no door of the drop, pass are customers who came without one to a protected drop, result are the messages about a draw, early the reminders of doors that open earlier.
 	Kind RehearsalPartKind `json:"kind"`
 
 	// Name Of the door.
@@ -8102,13 +8111,13 @@ type RehearsalPart struct {
 	// Refused Examples: 360
 	Refused int64 `json:"refused"`
 
-	// TookMs From the last customer to the last coupon.
+	// TookMs From the last customer to the last coupon; of pass how long a puzzle took.
 	//
 	// Examples: 1900
 	TookMs int64 `json:"took_ms"`
 }
 
-// RehearsalPartKind strangers are customers who belong to no door of the drop.
+// RehearsalPartKind strangers are customers who belong to no door of the drop, pass are customers who came without one to a protected drop, result are the messages about a draw, early the reminders of doors that open earlier.
 type RehearsalPartKind string
 
 // RehearsalReport defines model for RehearsalReport.
@@ -8177,7 +8186,7 @@ type RehearsalReport struct {
 	// Examples: 0
 	Oversold int64 `json:"oversold"`
 
-	// Parts How the claim gate, doors, draw and waitlist of the drop went.
+	// Parts How the claim gate, doors, protection, draw and waitlist of the drop went.
 	Parts []RehearsalPart `json:"parts"`
 
 	// Reminders Examples: 60000
