@@ -132,6 +132,24 @@ func (l *Locale) Money(a money.Amount, code string, others ...money.Amount) stri
 	return sign + symbol + text
 }
 
+// roundFrom is from how many units of its currency on a sum is written in whole units.
+const roundFrom = 1000
+
+// Sum writes the sum or the average of the amounts of many orders. A sum of 1,000 units of its currency and more is rounded to
+// whole units; a smaller one is written as by [Locale.Money], with those of the others that are small too.
+func (l *Locale) Sum(a money.Amount, code string, others ...money.Amount) string {
+	unit := money.Amount(money.Unit(code))
+	small := func(o money.Amount) bool { return max(o, -o) < roundFrom*unit }
+	if small(a) {
+		return l.Money(a, code, slices.DeleteFunc(slices.Clone(others), func(o money.Amount) bool { return !small(o) })...)
+	}
+	half := unit / 2
+	if a < 0 {
+		half = -half
+	}
+	return l.Money((a+half)/unit*unit, code)
+}
+
 // DateTime writes an instant as seen in zone; seconds only where there are any.
 func (l *Locale) DateTime(t time.Time, zone *time.Location) string {
 	return l.Date(t, zone) + l.times.join + l.Clock(t, zone)

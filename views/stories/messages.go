@@ -64,7 +64,7 @@ func dropPage(state template.State, may bool, claimed droppages.Claimed) droppag
 
 // editor is the page of the reminders of a drop with the built-in texts of the language.
 func editor(tag string) messagepages.Editor {
-	p := messagepages.Editor{Title: "Message: Moon cake night", Active: "templates", URL: "/templates/1/message", Place: message.Place{Shop: 10, Template: 1},
+	p := messagepages.Editor{Title: "Message: Moon cake night", Active: "templates", URL: "/templates/1/message", Tabbed: true, Place: message.Place{Shop: 10, Template: 1},
 		Crumbs: []ui.Crumb{{Label: "Drops", URL: "/templates"}, {Label: "Moon cake night", URL: "/templates/1"}}, Kind: message.Reminder, Language: tag, MayEdit: true, Zone: shanghai(),
 		Own: pageparts.Own{Email: "ada@shop.example"}, Name: &messagepages.Name{}, Counted: "Counted among the 12,340 customers who have reserved a reminder.",
 		Missing: []message.Missing{{Language: "de", Readers: 1_640}, {Language: "fr", Readers: 212}}}

@@ -73,7 +73,16 @@ func hourly(opensAt time.Time) (list []report.Hour) {
 
 // lately is what the shops earned in 30 days.
 func lately() droppages.Earned {
-	return droppages.Earned{Overview: report.Overview{Days: 30, SMS: delivery.SMSCosts{{Currency: "CNY", Parts: 61_000, Micros: 2_745_000_000}}, SMSBefore: delivery.SMSCosts{{Currency: "CNY", Parts: 58_000, Micros: 2_610_000_000}},
+	from := Now().Truncate(time.Hour).Add(time.Hour - 30*24*time.Hour)
+	hours := func(from time.Time, grows int64) (list []report.Hour) {
+		for i := range int64(30) {
+			if n := 300 + grows*i + 2400*(i%7/6); i%5 != 3 {
+				list = append(list, report.Hour{From: from.Add(time.Duration(24*i+9) * time.Hour), Sums: report.Sums{Currency: "CNY", Paid: n, PaidAmount: money.Amount(n * 18_050), PaidDiscount: money.Amount(n * 2000)}})
+			}
+		}
+		return list
+	}
+	return droppages.Earned{Overview: report.Overview{Days: 30, From: from, Hours: hours(from, 60), HoursBefore: hours(from.AddDate(0, 0, -30), 45), SMS: delivery.SMSCosts{{Currency: "CNY", Parts: 61_000, Micros: 2_745_000_000}}, SMSBefore: delivery.SMSCosts{{Currency: "CNY", Parts: 58_000, Micros: 2_610_000_000}},
 		Now:    []report.Sums{{Currency: "CNY", Paid: 41_200, PaidAmount: 743_660_000, PaidDiscount: 82_400_000, Refunds: 310, RefundedAmount: 5_595_500, RefundedDiscount: 620_000}, {Currency: "EUR", Paid: 9, PaidAmount: 21_450, PaidDiscount: 4500}},
 		Before: []report.Sums{{Currency: "CNY", Paid: 35_900, PaidAmount: 650_100_000, PaidDiscount: 71_800_000}}}}
 }

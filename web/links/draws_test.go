@@ -99,9 +99,9 @@ func TestDrawPage(t *testing.T) {
 	for _, r := range l.rows {
 		_, body, _ := get("/1?ticket=" + r.Ticket().String())
 		switch {
-		case strings.Contains(body, "Your ticket won"):
+		case strings.Contains(body, "Your entry won"):
 			won++
-		case !strings.Contains(body, "Your ticket did not win"):
+		case !strings.Contains(body, "Your entry did not win"):
 			t.Errorf("nothing is said of the ticket %v", r.Ticket())
 		}
 	}

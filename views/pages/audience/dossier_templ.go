@@ -1476,9 +1476,9 @@ func (p User) orders() templ.Component {
 							return templ_7745c5c3_Err
 						}
 						var templ_7745c5c3_Var73 string
-						templ_7745c5c3_Var73, templ_7745c5c3_Err = templ.JoinStringErrs(ui.From(ctx).Locale.Money(o.Amount(), o.Currency))
+						templ_7745c5c3_Var73, templ_7745c5c3_Err = templ.JoinStringErrs(p.paid(ctx, o.Amount(), o.Currency))
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/audience/dossier.templ`, Line: 246, Col: 58}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/audience/dossier.templ`, Line: 246, Col: 44}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var73))
 						if templ_7745c5c3_Err != nil {
@@ -1494,9 +1494,9 @@ func (p User) orders() templ.Component {
 								return templ_7745c5c3_Err
 							}
 							var templ_7745c5c3_Var74 string
-							templ_7745c5c3_Var74, templ_7745c5c3_Err = templ.JoinStringErrs(ui.T(ctx, "user.order_paid_back", ui.From(ctx).Locale.Money(o.PaidBack, o.Currency)))
+							templ_7745c5c3_Var74, templ_7745c5c3_Err = templ.JoinStringErrs(ui.T(ctx, "user.order_paid_back", p.paid(ctx, o.PaidBack, o.Currency)))
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/audience/dossier.templ`, Line: 248, Col: 121}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/audience/dossier.templ`, Line: 248, Col: 107}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var74))
 							if templ_7745c5c3_Err != nil {
@@ -1556,9 +1556,9 @@ func (p User) orders() templ.Component {
 								return templ_7745c5c3_Err
 							}
 							var templ_7745c5c3_Var78 string
-							templ_7745c5c3_Var78, templ_7745c5c3_Err = templ.JoinStringErrs(" " + ui.From(ctx).Locale.Money(u.Off, o.Currency))
+							templ_7745c5c3_Var78, templ_7745c5c3_Err = templ.JoinStringErrs(" " + p.paid(ctx, u.Off, o.Currency))
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/audience/dossier.templ`, Line: 255, Col: 61}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/audience/dossier.templ`, Line: 255, Col: 47}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var78))
 							if templ_7745c5c3_Err != nil {

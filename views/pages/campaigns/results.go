@@ -26,7 +26,7 @@ type CampaignResults struct {
 func (p CampaignResults) amount(ctx context.Context, n money.Amount) string {
 	meant := p.Results.Meant()
 	s := meant.Spent
-	return ui.From(ctx).Locale.Money(n, s.Currency, s.Revenue(), s.Per(s.Orders), s.Discount, s.Per(meant.Sent))
+	return ui.From(ctx).Locale.Sum(n, s.Currency, s.Revenue(), s.Per(s.Orders), s.Discount, s.Per(meant.Sent))
 }
 
 func (p CampaignResults) counting() bool { return p.StartedAt != nil && !p.Results.Final }

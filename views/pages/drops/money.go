@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"dropbell/domain/money"
 	"dropbell/domain/report"
@@ -22,7 +23,7 @@ type Money struct {
 
 // amount writes one of the amounts of the card, which are all written with decimals or all without.
 func (m Money) amount(ctx context.Context, n money.Amount) string {
-	return ui.From(ctx).Locale.Money(n, m.Currency, m.Revenue(), m.Average(), m.Discount(), m.Refunded(), m.PerReminder())
+	return ui.From(ctx).Locale.Sum(n, m.Currency, m.Revenue(), m.Average(), m.Discount(), m.Refunded(), m.PerReminder())
 }
 
 // meanText is an average of n orders or messages, "–" without any.
@@ -81,7 +82,27 @@ type comparedSum struct {
 }
 
 func (c comparedSum) amount(ctx context.Context, n money.Amount) string {
-	return ui.From(ctx).Locale.Money(n, c.now.Currency, c.now.Revenue(), c.now.Average(), c.now.Discount(), c.sms)
+	return ui.From(ctx).Locale.Sum(n, c.now.Currency, c.now.Revenue(), c.now.Average(), c.now.Discount(), c.sms)
+}
+
+// chart is the revenue of the currency by day, beside the days before if they had any.
+func (e Earned) chart(ctx context.Context, c comparedSum) ui.BarChart {
+	l := ui.From(ctx).Locale
+	p := ui.BarChart{ID: "earned-" + c.now.Currency, Label: ui.T(ctx, "money.by_day", c.now.Currency), Unit: money.Unit(c.now.Currency),
+		Text: func(n int64) string { return amountText(ctx, n, c.now.Currency) }, Now: ui.T(ctx, "money.last_days", int64(e.Days)), Then: ui.T(ctx, "money.days_before", int64(e.Days))}
+	// A day of 24 hours has the name of the day on which it ends.
+	bars := func(amounts []money.Amount, from time.Time) (list []ui.ChartBar) {
+		for i, n := range amounts {
+			list = append(list, ui.ChartBar{Name: l.Day(from.Add(time.Duration(i+1)*24*time.Hour-time.Second), ui.From(ctx).Zone), N: int64(n)})
+		}
+		return list
+	}
+	now, before := e.Daily(c.now.Currency)
+	p.Bars = bars(now, e.From)
+	if c.before.Paid+c.before.Refunds > 0 {
+		p.Before = bars(before, e.From.Add(-time.Duration(e.Days)*24*time.Hour))
+	}
+	return p
 }
 
 // compared returns every currency of either time, in the order of their codes.

@@ -15,7 +15,7 @@ import (
 func SMSCosts(ctx context.Context, costs delivery.SMSCosts) string {
 	var list []string
 	for _, c := range costs.Priced() {
-		list = append(list, ui.From(ctx).Locale.Money(c.Amount(), c.Currency))
+		list = append(list, ui.From(ctx).Locale.Sum(c.Amount(), c.Currency))
 	}
 	return OrDash(strings.Join(list, " + "))
 }
