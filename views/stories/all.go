@@ -89,7 +89,7 @@ func overviews() []Story {
 	next.Board = deliver(next.Board, true)
 	open := drop(5, "Morning rush", -20*time.Minute, 22_000)
 	open.Issued, open.Board = 31_400, deliver(open.Board, false)
-	concert := drop(9, "Concert in the tea house", 50*time.Minute, 1_400)
+	concert := drop(9, "Concert in the tea house", 52*time.Minute, 1_400)
 	concert.OpeningMode, concert.Stock, concert.Entered = template.ByDraw, 100, 210_600
 	later := []droppages.Drop{concert, drop(2, "Winter warm-up", 26*time.Hour, 9_310), drop(3, "Twelve-twelve", 22*24*time.Hour, 412), drop(4, "New year", 41*24*time.Hour, 0)}
 	ahead := outlook(map[delivery.Channel]int64{delivery.App: 99_000, delivery.Email: 47_000, delivery.SMS: 30_000},

@@ -85,6 +85,11 @@ func (c comparedSum) amount(ctx context.Context, n money.Amount) string {
 	return ui.From(ctx).Locale.Sum(n, c.now.Currency, c.now.Revenue(), c.now.Average(), c.now.Discount(), c.sms)
 }
 
+// drawn reports whether the currency has orders to draw.
+func (e Earned) drawn(c comparedSum) bool {
+	return slices.ContainsFunc(slices.Concat(e.Hours, e.HoursBefore), func(h report.Hour) bool { return h.Currency == c.now.Currency })
+}
+
 // chart is the revenue of the currency by day, beside the days before if they had any.
 func (e Earned) chart(ctx context.Context, c comparedSum) ui.BarChart {
 	l := ui.From(ctx).Locale

@@ -303,7 +303,7 @@ func EarnedCard(e Earned) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if c.now.Paid+c.before.Paid > 0 {
+			if e.drawn(c) {
 				chart := e.chart(ctx, c)
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 19, "<h3 class=\"tally-title\">")
 				if templ_7745c5c3_Err != nil {

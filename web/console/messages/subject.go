@@ -43,7 +43,7 @@ func (h *handlers) ofTemplate(r *http.Request) (about, error) {
 	return about{
 		place: message.Place{Shop: t.ShopNumber, Template: t.ID}, zone: t.Zone(), active: "templates",
 		tabbed: t.Stored != template.Draft,
-		title: shell.Say(r, "message.title", t.Name), crumbs: shell.TemplateCrumbs(r, t), url: shell.TemplateURL(t.ID) + "/message",
+		title:  shell.Say(r, "message.title", t.Name), crumbs: shell.TemplateCrumbs(r, t), url: shell.TemplateURL(t.ID) + "/message",
 		facts: message.Facts{Drop: t.Name, Description: t.Description, Shop: t.ShopName, Worth: t.Worth(), OpensAt: t.OpensAt, Link: t.ClaimAddress(),
 			Minutes: message.SampleMinutes, Days: message.SampleDays, Hours: t.AcceptHours},
 	}, nil
