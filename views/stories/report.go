@@ -183,6 +183,10 @@ func reports() []Story {
 	partial := droppages.Report{Report: reportOf(over, 22_000, 31_400), Address: done.Address, Error: "The report has as many valid links as it may have. Revoke one first."}
 	partial.Money.Increment = brought(180, 20, 20, 1)
 	partial.People.Partial, partial.Archived, partial.AfterOpening = true, true, 2
+	silent := droppages.Report{Report: reportOf(over, 0, 31_400)}
+	silent.Hours, silent.People = hourly(over.OpensAt), report.People{Others: 31_400}
+	raffle := silent
+	raffle.Draw = &draw.Fairness{Draw: done.Draw.Draw}
 	trend := droppages.Trend{Period: report.PeriodOf(report.Months12, Now(), shanghai()), Shops: []template.Shop{{Number: 10, Name: "Harbour Tea House", Timezone: "Asia/Shanghai"}, {Number: 11, Name: "Corner Books", Timezone: "Europe/Berlin"}}}
 	for i := range 12 {
 		trend.List = append(trend.List, pastDrop(7*i, int64(24_000-1_700*i), int64(50_000-1_500*i)).Figures)
@@ -203,6 +207,8 @@ func reports() []Story {
 	return []Story{
 		{Name: "results/beside", Page: beside.Page()},
 		{Name: "report/over", Page: done.Page()},
+		{Name: "report/unreminded", Page: silent.Page()},
+		{Name: "report/unreminded-draw", Page: raffle.Page()},
 		{Name: "report/ahead", Page: young.Page()},
 		{Name: "report/partial", Page: partial.Page()},
 		{Name: "report/shared", Page: droppages.SharedReport{Report: done.Report, Picture: "https://coupons.example/r/AQAAAAAAAAAB7mK0pQ2v9XWc1tYd4uZr/picture.png"}.Page(), Outside: true},

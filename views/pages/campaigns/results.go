@@ -143,6 +143,9 @@ func (p CampaignResults) liftText(ctx context.Context, t campaign.Tally, m campa
 	if !known {
 		return ""
 	}
+	if part > 1 {
+		return ui.T(ctx, "results.times", ui.Ratio(ctx, 1+part))
+	}
 	return ui.T(ctx, "results.lift", liftPercent(ctx, part))
 }
 

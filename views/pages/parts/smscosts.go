@@ -39,9 +39,6 @@ func Returned(ctx context.Context, revenue, discount money.Amount, currency stri
 	if !ok {
 		return "–"
 	}
-	unit := money.Amount(1)
-	for range money.Exponent(currency) {
-		unit *= 10
-	}
-	return ui.From(ctx).Locale.Money(money.Amount(n)*unit/figure.Whole, currency)
+	const decimals = 1 // an amount that has some, so that all amounts have them
+	return ui.From(ctx).Locale.Money(money.Amount(n*money.Unit(currency)/figure.Whole), currency, decimals)
 }
