@@ -135,19 +135,20 @@ func (l *Locale) Money(a money.Amount, code string, others ...money.Amount) stri
 // roundFrom is from how many units of its currency on a sum is written in whole units.
 const roundFrom = 1000
 
-// Sum writes the sum or the average of the amounts of many orders. A sum of 1,000 units of its currency and more is rounded to
-// whole units; a smaller one is written as by [Locale.Money], with those of the others that are small too.
-func (l *Locale) Sum(a money.Amount, code string, others ...money.Amount) string {
+// Sum writes the sum or the average of the amounts of many orders: from 1,000 units of the currency on in whole units, rounded,
+// and otherwise with decimals.
+func (l *Locale) Sum(a money.Amount, code string) string {
 	unit := money.Amount(money.Unit(code))
-	small := func(o money.Amount) bool { return max(o, -o) < roundFrom*unit }
-	if small(a) {
-		return l.Money(a, code, slices.DeleteFunc(slices.Clone(others), func(o money.Amount) bool { return !small(o) })...)
+	switch {
+	case a == 0:
+		return l.Money(a, code)
+	case max(a, -a) < roundFrom*unit:
+		const decimals = 1 // an amount that has some, so that both have them
+		return l.Money(a, code, decimals)
+	case a < 0:
+		return l.Money((a-unit/2)/unit*unit, code)
 	}
-	half := unit / 2
-	if a < 0 {
-		half = -half
-	}
-	return l.Money((a+half)/unit*unit, code)
+	return l.Money((a+unit/2)/unit*unit, code)
 }
 
 // DateTime writes an instant as seen in zone; seconds only where there are any.

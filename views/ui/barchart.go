@@ -1,8 +1,11 @@
 package ui
 
 import (
+	"context"
 	"fmt"
 	"slices"
+
+	"dropbell/domain/money"
 )
 
 // A BarChart draws a number of consecutive parts of a time as columns, next to the number of the same parts of the time before.
@@ -10,10 +13,11 @@ type BarChart struct {
 	ID string
 	// Label describes the chart in words.
 	Label string
-	// Text writes a number with its unit. Unit is the least distance of two numbers at the axis, 0 = 1.
-	Text func(n int64) string
-	Unit int64
-	Bars []ChartBar
+	// Text writes a number with its unit, and Axis a number at the axis. Unit is the least distance of two numbers at the axis,
+	// 0 = 1.
+	Text, Axis func(n int64) string
+	Unit       int64
+	Bars       []ChartBar
 	// Before are the numbers of the time before, one for each of Bars; none = no comparison. Now and Then name the two times.
 	Before    []ChartBar
 	Now, Then string
@@ -30,6 +34,13 @@ const (
 	mostNames = 8
 	mostSteps = 4
 )
+
+// Amounts returns a chart of amounts of the currency.
+func Amounts(ctx context.Context, currency string) BarChart {
+	l := From(ctx).Locale
+	return BarChart{Unit: money.Unit(currency), Text: func(n int64) string { return l.Sum(money.Amount(n), currency) },
+		Axis: func(n int64) string { return l.Money(money.Amount(n), currency) }}
+}
 
 // ticks returns the numbers at the axis, the greatest first: multiples of 1, 2 or 5 times a power of ten that enclose 0 and all
 // numbers of the chart.

@@ -67,14 +67,6 @@ func (p CampaignCourse) claims() bool {
 	return p.Series.Currency != "" && slices.Contains(told(p.Spec), campaign.Claiming)
 }
 
-// earned are the amounts of the table.
-func (p CampaignCourse) earned() (list []money.Amount) {
-	for _, x := range p.Series.Points {
-		list = append(list, money.Amount(x.Earned))
-	}
-	return list
-}
-
 const courseWidth, courseHeight = 600.0, 80.0
 
 // last is the end of the drawing: the last point, or the end of its span.
@@ -158,14 +150,4 @@ func (p CampaignCourse) armSpan(d campaign.TestDecision, a campaign.Arm) rateSpa
 	value, low, high := a.Value(p.Content.Test.By)
 	place := func(f float64) float64 { return 1000 * f / p.armTop(d) }
 	return rateSpan{place(low), place(value), place(high)}
-}
-
-// revenues are the amounts of the currency in the list.
-func (p Campaigns) revenues(currency string) (list []money.Amount) {
-	for _, r := range p.Brought {
-		if s := r.Meant().Spent; s.Currency == currency {
-			list = append(list, s.Revenue())
-		}
-	}
-	return list
 }

@@ -21,14 +21,12 @@ type CampaignResults struct {
 	Zone    *time.Location
 }
 
-// counting reports whether the card's numbers still change.
-// amount writes one of the amounts of the orders, which are all written with decimals or all without.
+// amount writes one of the amounts of the orders.
 func (p CampaignResults) amount(ctx context.Context, n money.Amount) string {
-	meant := p.Results.Meant()
-	s := meant.Spent
-	return ui.From(ctx).Locale.Sum(n, s.Currency, s.Revenue(), s.Per(s.Orders), s.Discount, s.Per(meant.Sent))
+	return ui.From(ctx).Locale.Sum(n, p.Results.Meant().Spent.Currency)
 }
 
+// counting reports whether the card's numbers still change.
 func (p CampaignResults) counting() bool { return p.StartedAt != nil && !p.Results.Final }
 
 // groupText names a group of recipients.

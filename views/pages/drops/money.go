@@ -21,9 +21,9 @@ type Money struct {
 	Drop int64
 }
 
-// amount writes one of the amounts of the card, which are all written with decimals or all without.
+// amount writes one of the amounts of the card.
 func (m Money) amount(ctx context.Context, n money.Amount) string {
-	return ui.From(ctx).Locale.Sum(n, m.Currency, m.Revenue(), m.Average(), m.Discount(), m.Refunded(), m.PerReminder())
+	return ui.From(ctx).Locale.Sum(n, m.Currency)
 }
 
 // meanText is an average of n orders or messages, "–" without any.
@@ -82,7 +82,7 @@ type comparedSum struct {
 }
 
 func (c comparedSum) amount(ctx context.Context, n money.Amount) string {
-	return ui.From(ctx).Locale.Sum(n, c.now.Currency, c.now.Revenue(), c.now.Average(), c.now.Discount(), c.sms)
+	return ui.From(ctx).Locale.Sum(n, c.now.Currency)
 }
 
 // drawn reports whether the currency has orders to draw.
@@ -93,8 +93,9 @@ func (e Earned) drawn(c comparedSum) bool {
 // chart is the revenue of the currency by day, beside the days before if they had any.
 func (e Earned) chart(ctx context.Context, c comparedSum) ui.BarChart {
 	l := ui.From(ctx).Locale
-	p := ui.BarChart{ID: "earned-" + c.now.Currency, Label: ui.T(ctx, "money.by_day", c.now.Currency), Unit: money.Unit(c.now.Currency),
-		Text: func(n int64) string { return amountText(ctx, n, c.now.Currency) }, Now: ui.T(ctx, "money.last_days", int64(e.Days)), Then: ui.T(ctx, "money.days_before", int64(e.Days))}
+	p := ui.Amounts(ctx, c.now.Currency)
+	p.ID, p.Label = "earned-"+c.now.Currency, ui.T(ctx, "money.by_day", c.now.Currency)
+	p.Now, p.Then = ui.T(ctx, "money.last_days", int64(e.Days)), ui.T(ctx, "money.days_before", int64(e.Days))
 	// A day of 24 hours has the name of the day on which it ends.
 	bars := func(amounts []money.Amount, from time.Time) (list []ui.ChartBar) {
 		for i, n := range amounts {

@@ -200,11 +200,12 @@ func (p Trend) partName(ctx context.Context, from time.Time) string {
 
 // drawing is the figure by the parts of the period, beside the period before if that has drops.
 func (p Trend) drawing(ctx context.Context, s trendSeries) ui.BarChart {
-	c := ui.BarChart{Label: ui.T(ctx, "results.chart", ui.T(ctx, s.label)), Text: func(n int64) string { return p.text(ctx, s, n) },
-		Now: ui.T(ctx, "results.now"), Then: ui.T(ctx, "results.before")}
+	number := func(n int64) string { return ui.Num(ctx, n) }
+	c := ui.BarChart{Text: number, Axis: number}
 	if s.money {
-		c.Unit = money.Unit(p.currency())
+		c = ui.Amounts(ctx, p.currency())
 	}
+	c.Label, c.Now, c.Then = ui.T(ctx, "results.chart", ui.T(ctx, s.label)), ui.T(ctx, "results.now"), ui.T(ctx, "results.before")
 	begins := func(starts []time.Time) (list []ui.ChartBar) {
 		for _, from := range starts[:len(starts)-1] {
 			list = append(list, ui.ChartBar{Name: p.partName(ctx, from)})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"dropbell/domain/money"
 	"dropbell/domain/report"
 	"dropbell/views/ui"
 )
@@ -73,9 +72,8 @@ func (c *revenueChart) fill(hours []report.Hour, most int, begin func(time.Time)
 
 // drawing is the revenue by bar.
 func (c revenueChart) drawing(ctx context.Context) ui.BarChart {
-	currency := c.bars[0].Currency
-	d := ui.BarChart{ID: "revenue-" + c.key, Label: ui.T(ctx, "revenue."+c.key), Unit: money.Unit(currency),
-		Text: func(n int64) string { return amountText(ctx, n, currency) }}
+	d := ui.Amounts(ctx, c.bars[0].Currency)
+	d.ID, d.Label = "revenue-"+c.key, ui.T(ctx, "revenue."+c.key)
 	for _, b := range c.bars {
 		d.Bars = append(d.Bars, ui.ChartBar{Name: c.when(ctx, b.from), N: int64(b.Revenue())})
 	}
@@ -89,14 +87,6 @@ func (c revenueChart) when(ctx context.Context, at time.Time) string {
 	}
 	l := ui.From(ctx).Locale
 	return ui.T(ctx, "revenue.hour", l.Day(at, c.zone), l.Clock(at, c.zone))
-}
-
-// amounts are the amounts of the table.
-func (c revenueChart) amounts() (list []money.Amount) {
-	for _, b := range c.bars {
-		list = append(list, b.Revenue(), b.Refunded())
-	}
-	return list
 }
 
 // withOrders returns the bars that have payments or refunds.

@@ -333,9 +333,9 @@ func Increment(name string, i increment.Increment) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var24 string
-			templ_7745c5c3_Var24, templ_7745c5c3_Err = templ.JoinStringErrs(ui.From(ctx).Locale.Sum(r.Revenue, i.Currency, i.Reached.Revenue, i.HeldOut.Revenue))
+			templ_7745c5c3_Var24, templ_7745c5c3_Err = templ.JoinStringErrs(ui.From(ctx).Locale.Sum(r.Revenue, i.Currency))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/parts/increment.templ`, Line: 37, Col: 201}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/parts/increment.templ`, Line: 37, Col: 163}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var24))
 			if templ_7745c5c3_Err != nil {
@@ -359,9 +359,9 @@ func Increment(name string, i increment.Increment) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var26 string
-			templ_7745c5c3_Var26, templ_7745c5c3_Err = templ.JoinStringErrs(ui.From(ctx).Locale.Sum(r.PerUser(), i.Currency, i.Reached.PerUser(), i.HeldOut.PerUser()))
+			templ_7745c5c3_Var26, templ_7745c5c3_Err = templ.JoinStringErrs(ui.From(ctx).Locale.Sum(r.PerUser(), i.Currency))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/parts/increment.templ`, Line: 38, Col: 164}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/parts/increment.templ`, Line: 38, Col: 122}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var26))
 			if templ_7745c5c3_Err != nil {

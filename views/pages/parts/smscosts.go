@@ -39,6 +39,5 @@ func Returned(ctx context.Context, revenue, discount money.Amount, currency stri
 	if !ok {
 		return "–"
 	}
-	const decimals = 1 // an amount that has some, so that all amounts have them
-	return ui.From(ctx).Locale.Money(money.Amount(n*money.Unit(currency)/figure.Whole), currency, decimals)
+	return ui.From(ctx).Locale.Sum(money.Amount(n*money.Unit(currency)/figure.Whole), currency)
 }
