@@ -142,7 +142,7 @@ var (
 	ErrClosed      = fault.New(fault.Conflict, "entries_closed", "entries are closed; the draw is made of the entries there are")
 	ErrNotEntered  = fault.New(fault.NotFound, "not_entered", "you have no entry in this draw; enter with PUT /draws/{template}/entry")
 	ErrNotListed   = fault.New(fault.NotFound, "ticket_not_found", "the sealed list of this draw does not have the ticket; check its 32 characters, or wait for the seal")
-	ErrNotWon      = fault.New(fault.Conflict, "not_won", "your ticket has not won; GET /draws/{id}/entry says when another ticket's coupon comes to it")
+	ErrNotWon      = fault.New(fault.Conflict, "not_won", "your entry has not won; GET /draws/{id}/entry says when the coupon of another entry comes to it")
 	ErrLapsed      = fault.New(fault.Conflict, "offer_lapsed", "the coupon was not accepted in time; it goes to the next ticket")
 	ErrNoKey       = fault.New(fault.Unavailable, "overloaded", "the key that signs this draw is missing in DRAW_KEY; add it and restart web and worker")
 	ErrNoRound     = fault.New(fault.Unavailable, "overloaded", "the round of the source of randomness is not there yet; it is asked for again")

@@ -61,11 +61,12 @@ func CampaignMail(language, title, body string) Text {
 		{Type: Footer, Text: "[[{{shop}}]]"}}}
 }
 
+// buttonWords are of a campaign, whose link leads anywhere and whose readers may have the coupon already.
 func buttonWords(tag string) string {
 	if BuiltInLanguage(tag) == "zh" {
-		return "立即领取"
+		return "立即查看"
 	}
-	return "Claim it"
+	return "Have a look"
 }
 
 func oneLine(p Pattern) Pattern {

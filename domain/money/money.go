@@ -30,16 +30,22 @@ func Exponent(code string) int {
 	return 2
 }
 
+// Unit returns how many minor units a unit of the currency has.
+func Unit(currency string) int64 {
+	unit := int64(1)
+	for range Exponent(currency) {
+		unit *= 10
+	}
+	return unit
+}
+
 // Decimal returns the amount as a plain decimal number of major units, such as "12.50".
 func (a Amount) Decimal(currency string) string {
 	e := Exponent(currency)
 	if e == 0 {
 		return strconv.FormatInt(int64(a), 10)
 	}
-	unit := uint64(1)
-	for range e {
-		unit *= 10
-	}
+	unit := uint64(Unit(currency))
 	sign, v := "", uint64(a)
 	if a < 0 { // unsigned: the least amount has no positive counterpart
 		sign, v = "-", -v

@@ -259,6 +259,10 @@ type Store interface {
 	// Notified counts the drops of the shop that have not ended, and those of them that tell owners before their
 	// coupons expire.
 	Notified(ctx context.Context, shop int64) (drops, telling int64, err error)
+	// Reach returns how many users a round of the recipe would find now, without the rule about earlier rounds; of a form
+	// about a drop, a round of the shop's last drop that suits the form. known is false without such a drop, and if the count
+	// takes too long.
+	Reach(ctx context.Context, r Recipe) (n int64, known bool, err error)
 }
 
 // Service holds the use cases of staff around recipes.
@@ -271,6 +275,8 @@ type Page struct {
 	Rounds  []Listed
 	// Drops and Telling are about expiring coupons; see [Store.Notified].
 	Drops, Telling int64
+	// Reach is how many users a round would find of each form that is off, as far as known; see [Service.Reach].
+	Reach map[Form]int64
 }
 
 // shownRounds is how many rounds of each recipe a page shows.
@@ -298,6 +304,24 @@ func (s *Service) Page(ctx context.Context, by staff.Actor, shop int64) (p Page,
 	}
 	p.Drops, p.Telling, err = s.Store.Notified(ctx, shop)
 	return p, err
+}
+
+// Reach counts the users that a round would find, of each form of the page that is off.
+func (s *Service) Reach(ctx context.Context, p *Page) error {
+	p.Reach = map[Form]int64{}
+	for _, r := range p.Recipes {
+		if r.On {
+			continue
+		}
+		n, known, err := s.Store.Reach(ctx, r)
+		if err != nil {
+			return err
+		}
+		if known {
+			p.Reach[r.Form] = n
+		}
+	}
+	return nil
 }
 
 // Save stores the settings of a form. It returns a [fault.Fields], [ErrNotFound] for an unknown form, [ErrNoShop],

@@ -216,13 +216,33 @@ func UsableUntil(t template.Template) time.Time {
 
 // Overview sums up the orders of the shops (none = all that the actor may see), and what the text
 // messages about their drops and of their campaigns cost, over the days before now, and over as many
-// days before that time, by currency. Hours are of the last days.
+// days before that time, by currency. From is the beginning of the last days. Hours are of the last days, HoursBefore of the days
+// before them.
 type Overview struct {
-	Days           int
-	Now, Before    []Sums // in the order of the currencies' codes
-	SMS, SMSBefore delivery.SMSCosts
-	Hours          []Hour
+	Days               int
+	From               time.Time
+	Now, Before        []Sums // in the order of the currencies' codes
+	SMS, SMSBefore     delivery.SMSCosts
+	Hours, HoursBefore []Hour
 }
+
+// Daily returns the revenue of the currency in each day of 24 hours from From on, and in each day of the days before.
+func (o Overview) Daily(currency string) (now, before []money.Amount) {
+	now, before = make([]money.Amount, o.Days), make([]money.Amount, o.Days)
+	for _, h := range o.Hours {
+		if i := int(h.From.Sub(o.From) / day); h.Currency == currency && i < o.Days {
+			now[i] += h.Revenue()
+		}
+	}
+	for _, h := range o.HoursBefore {
+		if i := o.Days - 1 - int((o.From.Sub(h.From)-1)/day); h.Currency == currency && i >= 0 {
+			before[i] += h.Revenue()
+		}
+	}
+	return now, before
+}
+
+const day = 24 * time.Hour
 
 // Earned returns the orders and the cost of text messages of the last days and of the days before
 // them. shop 0 = all
@@ -237,9 +257,10 @@ func (s *Service) Earned(ctx context.Context, by staff.Actor, shop int64, days i
 	}
 	now := s.Now()
 	o.Days = days
-	length := time.Duration(days) * 24 * time.Hour
+	length := time.Duration(days) * day
 	// Sums are kept by hour: the present hour counts whole.
 	middle := now.Truncate(time.Hour).Add(time.Hour - length)
+	o.From = middle
 	if o.SMS, err = s.Money.ShopsSMS(ctx, shops, middle, middle.Add(length)); err != nil {
 		return o, err
 	}
@@ -249,7 +270,7 @@ func (s *Service) Earned(ctx context.Context, by staff.Actor, shop int64, days i
 	all, err := s.Money.Shops(ctx, shops, middle.Add(-length), middle.Add(length))
 	for _, h := range all {
 		if h.From.Before(middle) {
-			o.Before = added(o.Before, h.Sums)
+			o.Before, o.HoursBefore = added(o.Before, h.Sums), append(o.HoursBefore, h)
 			continue
 		}
 		o.Now, o.Hours = added(o.Now, h.Sums), append(o.Hours, h)
@@ -266,7 +287,8 @@ func (o Overview) Plus(other Overview) Overview {
 	for _, s := range other.Before {
 		o.Before = added(o.Before, s)
 	}
-	o.SMS, o.SMSBefore, o.Hours = o.SMS.Plus(other.SMS), o.SMSBefore.Plus(other.SMSBefore), slices.Concat(o.Hours, other.Hours)
+	o.SMS, o.SMSBefore = o.SMS.Plus(other.SMS), o.SMSBefore.Plus(other.SMSBefore)
+	o.Hours, o.HoursBefore = slices.Concat(o.Hours, other.Hours), slices.Concat(o.HoursBefore, other.HoursBefore)
 	return o
 }
 

@@ -2,6 +2,7 @@ package report_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -72,10 +73,18 @@ func TestEarned(t *testing.T) {
 		return delivery.SMSCosts{{Currency: "CNY", Parts: 30 * 24 * 3600, Micros: to.Unix()}}
 	}
 	end := now.Truncate(time.Hour).Add(time.Hour)
-	want := report.Overview{Days: 30, SMS: sms(end), SMSBefore: sms(end.AddDate(0, 0, -30)), Now: []report.Sums{{Currency: "CNY", Paid: 20}, {Currency: "JPY", Paid: 8}},
-		Before: []report.Sums{{Currency: "CNY", Paid: 1}, {Currency: "JPY", Paid: 2}}, Hours: f.list[2:]}
+	want := report.Overview{Days: 30, From: end.AddDate(0, 0, -30), SMS: sms(end), SMSBefore: sms(end.AddDate(0, 0, -30)), Now: []report.Sums{{Currency: "CNY", Paid: 20}, {Currency: "JPY", Paid: 8}},
+		Before: []report.Sums{{Currency: "CNY", Paid: 1}, {Currency: "JPY", Paid: 2}}, Hours: f.list[2:], HoursBefore: f.list[:2]}
 	if diff := cmp.Diff(want, o); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	// The days are of 24 hours, the last one ends with the present hour.
+	o = report.Overview{Days: 2, From: end.Add(-48 * time.Hour)}
+	revenue := func(h report.Hour, n money.Amount) report.Hour { h.PaidAmount = n; return h }
+	o.Hours = []report.Hour{revenue(at(47*time.Hour, "CNY", 1), 1), revenue(at(24*time.Hour, "CNY", 1), 2), revenue(at(23*time.Hour, "CNY", 1), 4), revenue(at(0, "CNY", 1), 8), revenue(at(0, "JPY", 1), 16)}
+	o.HoursBefore = []report.Hour{revenue(at(95*time.Hour, "CNY", 1), 32), revenue(at(48*time.Hour, "CNY", 1), 64)}
+	if now, before := o.Daily("CNY"); !slices.Equal(now, []money.Amount{3, 12}) || !slices.Equal(before, []money.Amount{32, 64}) {
+		t.Errorf("by day: %v and %v", now, before)
 	}
 	if f.to.Sub(f.from) != 60*24*time.Hour || !f.to.Equal(end) {
 		t.Errorf("from %s to %s", f.from, f.to)

@@ -69,25 +69,39 @@ func (r Report) Story() Story {
 	return s
 }
 
-// A Stage is one step from the booking of a reminder to the use of a coupon.
+// A Stage is one step on the way to the use of a coupon.
 type Stage struct {
-	// Key is "booked", "reminded", "opened", "claimed" or "used".
+	// Key is "booked", "reminded", "opened", "claimed" or "used" of users, and "entries", "stock", "given", "won" or
+	// "coupons_used" of a drop without reminders.
 	Key string
-	// People is the number of users who took the step. Change is the difference from the stage
+	// People is the number of users who took the step, or of entries or coupons. Change is the difference from the stage
 	// before: negative for users who were lost, positive for users who took this step without
 	// the one before.
 	People, Change int64
-	// Share is People of the users who booked, from 0 on. All stages have this baseline.
+	// Share is People of the first stage, from 0 on. All stages have this baseline.
 	Share float64
 }
 
 // Funnel returns the stages in their order.
 func (p People) Funnel() []Stage {
-	list := []Stage{{Key: "booked", People: p.Booked}, {Key: "reminded", People: p.Reminded}, {Key: "opened", People: p.Opened},
-		{Key: "claimed", People: p.Claimed}, {Key: "used", People: p.Used}}
+	return stages(Stage{Key: "booked", People: p.Booked}, Stage{Key: "reminded", People: p.Reminded}, Stage{Key: "opened", People: p.Opened},
+		Stage{Key: "claimed", People: p.Claimed}, Stage{Key: "used", People: p.Used})
+}
+
+// CouponFunnel returns the stages of a drop without reminders: from the entries of its draw, otherwise from its stock.
+func (r Report) CouponFunnel() []Stage {
+	used := Stage{Key: "coupons_used", People: r.Tally.Used}
+	if r.Draw != nil {
+		return stages(Stage{Key: "entries", People: r.Draw.Draw.Taken()}, Stage{Key: "won", People: r.Draw.Draw.Won}, used)
+	}
+	return stages(Stage{Key: "stock", People: r.Total}, Stage{Key: "given", People: r.Given()}, used)
+}
+
+// stages sets the changes and shares of the stages.
+func stages(list ...Stage) []Stage {
 	for i := range list {
-		if p.Booked > 0 {
-			list[i].Share = float64(list[i].People) / float64(p.Booked)
+		if list[0].People > 0 {
+			list[i].Share = float64(list[i].People) / float64(list[0].People)
 		}
 		if i > 0 {
 			list[i].Change = list[i].People - list[i-1].People

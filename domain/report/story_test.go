@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"dropbell/domain/coupon"
+	"dropbell/domain/draw"
 	"dropbell/domain/report"
 	"dropbell/domain/template"
 )
@@ -84,5 +85,14 @@ func TestFunnel(t *testing.T) {
 		if s.People != 0 || s.Share != 0 {
 			t.Errorf("%+v", s)
 		}
+	}
+	r := told()
+	r.Tally.Issued, r.Tally.Returned = 1000, 20
+	if diff := cmp.Diff([]report.Stage{{"stock", 1000, 0, 1}, {"given", 980, -20, 0.98}, {"coupons_used", 612, -368, 0.612}}, r.CouponFunnel()); diff != "" {
+		t.Error(diff)
+	}
+	r.Draw = &draw.Fairness{Draw: draw.Draw{Counts: draw.Counts{Entered: 5100, Left: 100, Won: 1000}}}
+	if diff := cmp.Diff([]report.Stage{{"entries", 5000, 0, 1}, {"won", 1000, -4000, 0.2}, {"coupons_used", 612, -388, 0.1224}}, r.CouponFunnel()); diff != "" {
+		t.Error(diff)
 	}
 }

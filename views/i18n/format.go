@@ -132,6 +132,25 @@ func (l *Locale) Money(a money.Amount, code string, others ...money.Amount) stri
 	return sign + symbol + text
 }
 
+// roundFrom is from how many units of its currency on a sum is written in whole units.
+const roundFrom = 1000
+
+// Sum writes the sum or the average of the amounts of many orders: from 1,000 units of the currency on in whole units, rounded,
+// and otherwise with decimals.
+func (l *Locale) Sum(a money.Amount, code string) string {
+	unit := money.Amount(money.Unit(code))
+	switch {
+	case a == 0:
+		return l.Money(a, code)
+	case max(a, -a) < roundFrom*unit:
+		const decimals = 1 // an amount that has some, so that both have them
+		return l.Money(a, code, decimals)
+	case a < 0:
+		return l.Money((a-unit/2)/unit*unit, code)
+	}
+	return l.Money((a+unit/2)/unit*unit, code)
+}
+
 // DateTime writes an instant as seen in zone; seconds only where there are any.
 func (l *Locale) DateTime(t time.Time, zone *time.Location) string {
 	return l.Date(t, zone) + l.times.join + l.Clock(t, zone)

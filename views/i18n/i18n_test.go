@@ -78,6 +78,8 @@ func TestMessages(t *testing.T) {
 		{zh.Compact(9999), "9,999"}, {zh.Compact(12345), "1.2万"}, {zh.Compact(123_456_789), "1.2亿"},
 		{en.Percent(0, 0), "0%"}, {en.Percent(1, 1_000_000), "<0.1%"}, {en.Percent(999_999, 1_000_000), ">99.9%"}, {en.Percent(1, 3), "33.3%"}, {en.Percent(5, 5), "100%"},
 		{en.Money(2050, "CNY"), "¥20.50"}, {en.Money(2000, "CNY", 100, 2050), "¥20.00"}, {en.Money(2000, "CNY", 100), "¥20"}, {zh.Money(2000, "CNY"), "¥20"}, {en.Money(123456, "JPY"), "JP¥123,456"}, {en.Money(-5, "USD"), "−$0.05"},
+		{en.Sum(99_999, "CNY"), "¥999.99"}, {en.Sum(100_050, "CNY"), "¥1,001"}, {en.Sum(-100_049, "CNY"), "−¥1,000"}, {en.Sum(16_000, "CNY"), "¥160.00"},
+		{en.Sum(0, "CNY"), "¥0"}, {en.Sum(1_234, "JPY"), "JP¥1,234"}, {en.Sum(-12, "EUR"), "−€0.12"},
 		{en.Money(1005, "KWD"), "KWD 1.005"}, {en.Money(100, "XQZ"), "XQZ 1"},
 	} {
 		if c.got != c.want {

@@ -89,9 +89,11 @@ func overviews() []Story {
 	next.Board = deliver(next.Board, true)
 	open := drop(5, "Morning rush", -20*time.Minute, 22_000)
 	open.Issued, open.Board = 31_400, deliver(open.Board, false)
-	later := []droppages.Drop{drop(2, "Winter warm-up", 26*time.Hour, 9_310), drop(3, "Twelve-twelve", 22*24*time.Hour, 412), drop(4, "New year", 41*24*time.Hour, 0)}
+	concert := drop(9, "Concert in the tea house", 52*time.Minute, 1_400)
+	concert.OpeningMode, concert.Stock, concert.Entered = template.ByDraw, 100, 210_600
+	later := []droppages.Drop{concert, drop(2, "Winter warm-up", 26*time.Hour, 9_310), drop(3, "Twelve-twelve", 22*24*time.Hour, 412), drop(4, "New year", 41*24*time.Hour, 0)}
 	ahead := outlook(map[delivery.Channel]int64{delivery.App: 99_000, delivery.Email: 47_000, delivery.SMS: 30_000},
-		map[delivery.Channel]forecast.Rate{delivery.App: {PerSecond: 5000}, delivery.Email: {PerSecond: 400}, delivery.SMS: {PerSecond: 100}}, later[0].Template)
+		map[delivery.Channel]forecast.Rate{delivery.App: {PerSecond: 5000}, delivery.Email: {PerSecond: 400}, delivery.SMS: {PerSecond: 100}}, later[1].Template)
 	trouble := []droppages.Attention{{Tone: ui.Bad, Text: "“Moon cake night”: 2,114 reminders failed", URL: "/templates/1"}, {Tone: ui.Bad, Text: "31 failed messages of other drops, campaigns or notices await a decision", URL: "/dead-letters"}, {Tone: ui.Warn, Text: "Push is paused", URL: "/channels"}}
 	waiting := []droppages.Attention{{Tone: ui.Info, Text: "Approve “Spring tea for regulars”: to 41,220 customers, requested by Ada Okafor", URL: "/campaigns/7/approval"},
 		{Tone: ui.Info, Text: "“Winter warm-up” opens soon and has no text of its own: the built-in text would be sent", URL: "/templates/2/message"}}
@@ -99,7 +101,7 @@ func overviews() []Story {
 		{Name: "overview/first", Page: droppages.Overview{First: true, Health: health(false)}.Page()},
 		{Name: "overview/setup", Page: droppages.Overview{First: true, Setup: &template.Setup{Shop: true, Users: true}, Health: health(false)}.Page()},
 		{Name: "overview/quiet", Page: droppages.Overview{Health: health(false), Activity: records()}.Page(), Role: staff.Viewer},
-		{Name: "overview/one", Page: droppages.Overview{Upcoming: later[:1], Health: health(false), Activity: records()[:1]}.Page()},
+		{Name: "overview/one", Page: droppages.Overview{Upcoming: later[1:2], Health: health(false), Activity: records()[:1]}.Page()},
 		{Name: "overview/rush", Page: droppages.Overview{Upcoming: append([]droppages.Drop{next}, later...), Open: []droppages.Drop{open}, Attention: trouble, Tasks: waiting, Health: health(true), Activity: records(), Forecast: ahead, Earned: lately()}.Page(),
 			Flashes: []ui.Flash{{Kind: ui.Good, Text: "“Moon cake night” has been published. Customers can reserve reminders now."}}},
 	}

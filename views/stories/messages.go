@@ -26,7 +26,7 @@ func messages() []Story {
 	broken.Errors = []fault.Field{{Name: "sms_body", Key: "rule.variable_unknown", Message: `line 2: "{{nmae}}" is not a variable; there are "user, drop, shop"`}}
 	shop := editor("en")
 	shop.Name = nil
-	shop.Title, shop.URL, shop.Active, shop.Place, shop.Crumbs = "Message: Harbour Tea House", "/shops/10/message", "shops", message.Place{Shop: 10}, []ui.Crumb{{Label: "Shops", URL: "/shops"}}
+	shop.Tabbed, shop.Title, shop.URL, shop.Active, shop.Place, shop.Crumbs = false, "Message: Harbour Tea House", "/shops/10/message", "shops", message.Place{Shop: 10}, []ui.Crumb{{Label: "Shops", URL: "/shops"}}
 	shop.Settings = &messagepages.Settings{Values: map[string]string{"default_language": "zh-CN", "colour": "#c2410c", "part_price": "0.05", "currency": "CNY",
 		"sender": "Harbour Tea House", "reply_to": "help@tea.example", "preheader": "{{worth}} at {{shop}}", "postal_address": "1 Harbour Road\nShanghai 200120"}}
 	shop.Pictures = pageparts.Pictures{Shop: 10, List: []pageparts.Picture{{Address: "https://drops.example/pictures/10/a.png", Alt: "Moon cakes", Width: 1200, Height: 600}}}
@@ -64,7 +64,7 @@ func dropPage(state template.State, may bool, claimed droppages.Claimed) droppag
 
 // editor is the page of the reminders of a drop with the built-in texts of the language.
 func editor(tag string) messagepages.Editor {
-	p := messagepages.Editor{Title: "Message: Moon cake night", Active: "templates", URL: "/templates/1/message", Place: message.Place{Shop: 10, Template: 1},
+	p := messagepages.Editor{Title: "Message: Moon cake night", Active: "templates", URL: "/templates/1/message", Tabbed: true, Place: message.Place{Shop: 10, Template: 1},
 		Crumbs: []ui.Crumb{{Label: "Drops", URL: "/templates"}, {Label: "Moon cake night", URL: "/templates/1"}}, Kind: message.Reminder, Language: tag, MayEdit: true, Zone: shanghai(),
 		Own: pageparts.Own{Email: "ada@shop.example"}, Name: &messagepages.Name{}, Counted: "Counted among the 12,340 customers who have reserved a reminder.",
 		Missing: []message.Missing{{Language: "de", Readers: 1_640}, {Language: "fr", Readers: 212}}}

@@ -41,7 +41,7 @@ func recipePages() []Story {
 	refused.DropName = "Moon cake night"
 	shop := template.Shop{Number: 10, Name: "Harbour Tea House", Timezone: "Asia/Shanghai"}
 	configured := delivery.ChannelSetOf(delivery.App, delivery.Email, delivery.SMS)
-	page := campaignpages.Recipes{Found: recipe.Page{Recipes: used, Rounds: append(rounds, refused, noDrop), Drops: 4, Telling: 3}, Shop: shop, Shops: shops(), Channels: configured}
+	page := campaignpages.Recipes{Found: recipe.Page{Recipes: used, Rounds: append(rounds, refused, noDrop), Drops: 4, Telling: 3, Reach: map[recipe.Form]int64{recipe.Lost: 1_204, recipe.Calendar: 41_220}}, Shop: shop, Shops: shops(), Channels: configured}
 	wrong := campaignpages.Recipes{Found: recipe.Page{Recipes: fresh}, Shop: shop, Shops: shops()[:1], Channels: configured, Refused: recipe.WinBack,
 		Values: map[string]string{"on": "1", "channel": "app", "days": "0", "every_days": "x", "clock": ""},
 		Errors: []fault.Field{{Name: "days", Key: "rule.recipe_days", Message: "must be between 1 and 365"}, {Name: "grant_template", Key: "rule.recipe_grant", Message: "name the drop"}, {Name: "title", Key: "rule.required", Message: "is required"}}}

@@ -73,7 +73,16 @@ func hourly(opensAt time.Time) (list []report.Hour) {
 
 // lately is what the shops earned in 30 days.
 func lately() droppages.Earned {
-	return droppages.Earned{Overview: report.Overview{Days: 30, SMS: delivery.SMSCosts{{Currency: "CNY", Parts: 61_000, Micros: 2_745_000_000}}, SMSBefore: delivery.SMSCosts{{Currency: "CNY", Parts: 58_000, Micros: 2_610_000_000}},
+	from := Now().Truncate(time.Hour).Add(time.Hour - 30*24*time.Hour)
+	hours := func(from time.Time, grows int64) (list []report.Hour) {
+		for i := range int64(30) {
+			if n := 300 + grows*i + 2400*(i%7/6); i%5 != 3 {
+				list = append(list, report.Hour{From: from.Add(time.Duration(24*i+9) * time.Hour), Sums: report.Sums{Currency: "CNY", Paid: n, PaidAmount: money.Amount(n * 18_050), PaidDiscount: money.Amount(n * 2000)}})
+			}
+		}
+		return list
+	}
+	return droppages.Earned{Overview: report.Overview{Days: 30, From: from, Hours: hours(from, 60), HoursBefore: hours(from.AddDate(0, 0, -30), 45), SMS: delivery.SMSCosts{{Currency: "CNY", Parts: 61_000, Micros: 2_745_000_000}}, SMSBefore: delivery.SMSCosts{{Currency: "CNY", Parts: 58_000, Micros: 2_610_000_000}},
 		Now:    []report.Sums{{Currency: "CNY", Paid: 41_200, PaidAmount: 743_660_000, PaidDiscount: 82_400_000, Refunds: 310, RefundedAmount: 5_595_500, RefundedDiscount: 620_000}, {Currency: "EUR", Paid: 9, PaidAmount: 21_450, PaidDiscount: 4500}},
 		Before: []report.Sums{{Currency: "CNY", Paid: 35_900, PaidAmount: 650_100_000, PaidDiscount: 71_800_000}}}}
 }
@@ -174,6 +183,10 @@ func reports() []Story {
 	partial := droppages.Report{Report: reportOf(over, 22_000, 31_400), Address: done.Address, Error: "The report has as many valid links as it may have. Revoke one first."}
 	partial.Money.Increment = brought(180, 20, 20, 1)
 	partial.People.Partial, partial.Archived, partial.AfterOpening = true, true, 2
+	silent := droppages.Report{Report: reportOf(over, 0, 31_400)}
+	silent.Hours, silent.People = hourly(over.OpensAt), report.People{Others: 31_400}
+	raffle := silent
+	raffle.Draw = &draw.Fairness{Draw: done.Draw.Draw}
 	trend := droppages.Trend{Period: report.PeriodOf(report.Months12, Now(), shanghai()), Shops: []template.Shop{{Number: 10, Name: "Harbour Tea House", Timezone: "Asia/Shanghai"}, {Number: 11, Name: "Corner Books", Timezone: "Europe/Berlin"}}}
 	for i := range 12 {
 		trend.List = append(trend.List, pastDrop(7*i, int64(24_000-1_700*i), int64(50_000-1_500*i)).Figures)
@@ -194,6 +207,8 @@ func reports() []Story {
 	return []Story{
 		{Name: "results/beside", Page: beside.Page()},
 		{Name: "report/over", Page: done.Page()},
+		{Name: "report/unreminded", Page: silent.Page()},
+		{Name: "report/unreminded-draw", Page: raffle.Page()},
 		{Name: "report/ahead", Page: young.Page()},
 		{Name: "report/partial", Page: partial.Page()},
 		{Name: "report/shared", Page: droppages.SharedReport{Report: done.Report, Picture: "https://coupons.example/r/AQAAAAAAAAAB7mK0pQ2v9XWc1tYd4uZr/picture.png"}.Page(), Outside: true},

@@ -100,10 +100,10 @@ func TestDrawPage(t *testing.T) {
 	for _, r := range l.rows {
 		_, body, _ := get("/1?ticket=" + r.Ticket().String())
 		switch {
-		case strings.Contains(body, "Your ticket won."):
+		case strings.Contains(body, "Your entry won."):
 			won++
-		case r == l.rows[0] && strings.Contains(body, "Your ticket won, and the coupon was not accepted"), r == l.rows[1] && strings.Contains(body, "Your ticket was struck after the seal: staff"):
-		case !strings.Contains(body, "Your ticket did not win"):
+		case r == l.rows[0] && strings.Contains(body, "Your entry won, and the coupon was not accepted"), r == l.rows[1] && strings.Contains(body, "Your entry was struck after the seal: staff"):
+		case !strings.Contains(body, "Your entry did not win"):
 			t.Errorf("nothing is said of the ticket %v", r.Ticket())
 		}
 	}

@@ -2,9 +2,11 @@ package campaigns
 
 import (
 	"context"
+	"errors"
 
 	"github.com/RoaringBitmap/roaring/v2/roaring64"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"dropbell/adapters/postgres/internal/pg"
 	"dropbell/domain/recipe"
@@ -99,6 +101,37 @@ func found(ctx context.Context, tx pgx.Tx, o recipe.Round, about int64) (*roarin
 		return err
 	})
 	return set, err
+}
+
+// suitsSQL returns the last drop of shop $1 that a round of the form is about.
+var suitsSQL = map[recipe.Form]string{
+	recipe.Missed: suits + ` and t.opening_mode = 'first_come' and t.obtain = 'claim' and t.issued + t.held < t.stock order by t.opens_at desc limit 1`,
+	recipe.Lost:   suits + ` and (t.opening_mode <> 'first_come' or t.issued + t.held >= t.stock) order by t.opens_at desc limit 1`,
+}
+
+const suits = `select t.id from templates t where t.shop_number = $1 and t.state in ('published', 'closed') and t.opens_at <= clock_timestamp()`
+
+// reachWithin is how long counting the users of a round may take.
+const reachWithin = "1s"
+
+// Reach counts the users that a round would find; see [recipe.Store].
+func (s Recipes) Reach(ctx context.Context, r recipe.Recipe) (n int64, known bool, err error) {
+	err = s.Tx(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `select set_config('statement_timeout', $1, true)`, reachWithin); err != nil {
+			return err
+		}
+		about := r.Shop
+		if r.Form.AboutDrop() {
+			if err := tx.QueryRow(ctx, suitsSQL[r.Form], r.Shop).Scan(&about); err != nil {
+				return err
+			}
+		}
+		return tx.QueryRow(ctx, `select count(*) from (`+findSQL[r.Form]+`) f (user_id) where not exists (select from erased_users e where e.user_id = f.user_id)`, about, r.Days).Scan(&n)
+	})
+	if late, ok := errors.AsType[*pgconn.PgError](err); errors.Is(err, pgx.ErrNoRows) || ok && late.Code == "57014" && ctx.Err() == nil {
+		return 0, false, nil
+	}
+	return n, err == nil, pg.Translate(err)
 }
 
 // storeList stores the members of a list, of which there are none yet.

@@ -81,6 +81,16 @@ func (g *kitchen) opened(stock int, reserved ...user.ID) template.Template {
 	return t
 }
 
+// reach is how many users a round would find of a form that is off.
+func (g *kitchen) reach(f recipe.Form) (int64, bool) {
+	g.Helper()
+	p, err := g.service.Page(g.Context(), staff.System(), 10)
+	g.Must(err)
+	g.Must(g.service.Reach(g.Context(), &p))
+	n, known := p.Reach[f]
+	return n, known
+}
+
 func (g *kitchen) claimed(t template.Template, ids ...user.ID) {
 	g.Helper()
 	for _, id := range ids {
@@ -121,7 +131,16 @@ func TestMissed(t *testing.T) {
 	g.claimed(drop, 2)
 	full := g.opened(1, 1, 2)
 	g.claimed(full, 1)
+	if n, known := g.reach(recipe.Missed); n != 3 || !known {
+		t.Errorf("reach: %d, %t", n, known)
+	}
+	if n, known := g.reach(recipe.Lost); n != 1 || !known {
+		t.Errorf("reach of a drop that is sold out: %d, %t", n, known)
+	}
 	g.on(recipe.Missed, func(s *recipe.Settings) { s.HoldOut = 10 })
+	if _, known := g.reach(recipe.Missed); known {
+		t.Error("a recipe that is on has a reach")
+	}
 	for _, err := range pgtest.Together(4, func(int) error { return g.keeper.Sweep(t.Context()) }) {
 		g.Must(err)
 	}
@@ -206,6 +225,17 @@ func TestWinBackAndCalendar(t *testing.T) {
 		g.Insert("coupons", pgtest.Row{"template_id": old.ID, "user_id": id, "issued_at": pgtest.Clock().AddDate(0, 0, -days)})
 	}
 	ahead := g.Published(48 * time.Hour)
+	g.Exec(`insert into recipes (shop_number, form, settings, is_on) values (10, 'win_back', '{"days": 30}', false)`)
+	if n, known := g.reach(recipe.WinBack); n != 2 || !known {
+		t.Errorf("reach of a win back: %d, %t", n, known)
+	}
+	if n, known := g.reach(recipe.Calendar); n != 3 || !known {
+		t.Errorf("reach of a calendar: %d, %t", n, known)
+	}
+	if _, known := g.reach(recipe.Lost); known {
+		t.Error("there is a reach without a drop that is sold out")
+	}
+	g.Exec(`delete from recipes`)
 	g.on(recipe.WinBack, func(s *recipe.Settings) { s.GrantTemplate = ahead.ID })
 	g.on(recipe.Calendar, func(s *recipe.Settings) { s.Texts[""] = delivery.Text{Title: "Hello", Body: "See {{drops}}"} })
 	begin := func(day string) {

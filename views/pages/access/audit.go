@@ -3,10 +3,8 @@ package access
 import (
 	"context"
 	"slices"
-	"time"
 
 	"dropbell/domain/staff"
-	"dropbell/domain/template"
 	"dropbell/views/pages/parts"
 	"dropbell/views/ui"
 )
@@ -25,16 +23,6 @@ func (f AuditFilter) Active() bool { return f != AuditFilter{} }
 func (f AuditFilter) set() bool {
 	f.Text = ""
 	return f.Active()
-}
-
-// zone returns the zone of the record's shop; without a shop it returns the viewer's zone.
-func (p Audit) zone(ctx context.Context, r staff.Record) *time.Location {
-	for _, s := range p.Shops {
-		if s.Number == r.ShopNumber {
-			return template.Template{ShopTimezone: s.Timezone}.Zone()
-		}
-	}
-	return ui.From(ctx).Zone
 }
 
 // runs divides the records into runs of equal changes to objects of one kind.

@@ -12,24 +12,26 @@ import (
 )
 
 func amount(ctx context.Context, n money.Amount, s timeline.Spent) string {
-	return ui.From(ctx).Locale.Money(n, s.With.Currency, s.Revenue(), s.Average())
+	return ui.From(ctx).Locale.Sum(n, s.With.Currency)
+}
+
+// paid writes an amount of the user's orders, which all have decimals or all have none.
+func (p User) paid(ctx context.Context, n money.Amount, currency string) string {
+	var all []money.Amount
+	for _, o := range p.Orders {
+		if o.Currency == currency {
+			all = append(all, o.Amount(), o.PaidBack)
+			for _, u := range o.Uses {
+				all = append(all, u.Off)
+			}
+		}
+	}
+	return ui.From(ctx).Locale.Money(n, currency, all...)
 }
 
 // earnedAmount writes one of the amounts of what all customers earned the shops.
 func earnedAmount(ctx context.Context, n money.Amount, s report.Sums) string {
-	return ui.From(ctx).Locale.Money(n, s.Currency, s.Revenue(), s.Average(), s.Discount())
-}
-
-// revenues are what the recent customers paid in the currency of s.
-func (p Users) revenues(s timeline.Spent) (list []money.Amount) {
-	for _, c := range p.Recent {
-		for _, o := range c.Spent {
-			if o.With.Currency == s.With.Currency {
-				list = append(list, o.Revenue())
-			}
-		}
-	}
-	return list
+	return ui.From(ctx).Locale.Sum(n, s.Currency)
 }
 
 // orderCount is the number of a user's orders of all currencies.

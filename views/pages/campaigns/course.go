@@ -49,15 +49,23 @@ func (p CampaignCourse) lines(ctx context.Context) []courseLine {
 	if p.Series.Currency == "" {
 		return list
 	}
-	if slices.Contains(told(p.Spec), campaign.Claiming) {
+	if p.claims() {
 		list = append(list, courseLine{"claimed", l.T("course.claimed"), l.Number(sum.Claimed), l.Percent(sum.Claimed, sum.Sent), grow(func(x campaign.Point) int64 { return x.Claimed })})
 	}
 	return append(list,
-		courseLine{"earned", l.T("course.earned"), l.Money(money.Amount(sum.Earned), p.Series.Currency), "", grow(func(x campaign.Point) int64 { return x.Earned })})
+		courseLine{"earned", l.T("course.earned"), l.Sum(money.Amount(sum.Earned), p.Series.Currency), "", grow(func(x campaign.Point) int64 { return x.Earned })})
 }
 
-// arrivals reports whether the provider has reported an arrival; not all channels have such reports.
-func (p CampaignCourse) arrivals() bool { return p.Series.Total().Delivered > 0 }
+// arrivals reports whether the provider reports arrivals, as not all do: at least of a tenth of the messages.
+func (p CampaignCourse) arrivals() bool {
+	sum := p.Series.Total()
+	return sum.Delivered > 0 && 10*sum.Delivered >= sum.Sent
+}
+
+// claims reports whether the number of claims says something about the campaign.
+func (p CampaignCourse) claims() bool {
+	return p.Series.Currency != "" && slices.Contains(told(p.Spec), campaign.Claiming)
+}
 
 const courseWidth, courseHeight = 600.0, 80.0
 
@@ -113,35 +121,33 @@ func (p CampaignCourse) versionText(ctx context.Context, variant int) string {
 	return groupText(ctx, p.Content, variant)
 }
 
-// armText is the value of an arm with its interval.
-func (p CampaignCourse) armText(ctx context.Context, a campaign.Arm) string {
+// measureText writes a value of an arm: a rate, or the revenue for each recipient.
+func (p CampaignCourse) measureText(ctx context.Context, a campaign.Arm, value float64) string {
 	l := ui.From(ctx).Locale
-	value, low, high := a.Value(p.Content.Test.By)
 	if p.Content.Test.By != delivery.ByRevenue {
-		return l.T("course.arm", l.Share(value), l.Share(low), l.Share(high), a.Did)
+		return l.Share(value)
 	}
-	money := func(f float64) string { return l.Money(money.Amount(math.Round(f)), a.Currency) }
-	return l.T("course.arm", money(value), money(low), money(high), a.Did)
+	return l.Sum(money.Amount(math.Round(value)), a.Currency)
 }
 
-// armSpan is the value of an arm with its interval, in thousandths of the width that all arms share.
-func (p CampaignCourse) armSpan(d campaign.TestDecision, a campaign.Arm) rateSpan {
-	top := 0.0
+// armText is the value of an arm with its interval.
+func (p CampaignCourse) armText(ctx context.Context, a campaign.Arm) string {
+	value, low, high := a.Value(p.Content.Test.By)
+	return ui.T(ctx, "course.arm", p.measureText(ctx, a, value), p.measureText(ctx, a, low), p.measureText(ctx, a, high), a.Did)
+}
+
+// armTop is the value at the end of the scale that all arms share.
+func (p CampaignCourse) armTop(d campaign.TestDecision) (top float64) {
 	for _, x := range d.Arms {
 		_, _, high := x.Value(p.Content.Test.By)
 		top = max(top, high)
 	}
-	value, low, high := a.Value(p.Content.Test.By)
-	place := func(f float64) float64 { return 1000 * f / max(top*1.05, 1e-9) }
-	return rateSpan{place(low), place(value), place(high)}
+	return max(top*1.05, 1e-9)
 }
 
-// revenues are the amounts of the currency in the list.
-func (p Campaigns) revenues(currency string) (list []money.Amount) {
-	for _, r := range p.Brought {
-		if s := r.Meant().Spent; s.Currency == currency {
-			list = append(list, s.Revenue())
-		}
-	}
-	return list
+// armSpan is the value of an arm with its interval, in thousandths of the scale.
+func (p CampaignCourse) armSpan(d campaign.TestDecision, a campaign.Arm) rateSpan {
+	value, low, high := a.Value(p.Content.Test.By)
+	place := func(f float64) float64 { return 1000 * f / p.armTop(d) }
+	return rateSpan{place(low), place(value), place(high)}
 }

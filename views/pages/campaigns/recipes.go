@@ -85,6 +85,14 @@ func (p Recipes) manage(ctx context.Context) bool {
 
 func (p Recipes) action(f recipe.Form) string { return fmt.Sprintf("/recipes/%d/%s", p.Shop.Number, f) }
 
+// reachText says how many users a round would find.
+func (p Recipes) reachText(ctx context.Context, r recipe.Recipe, n int64) string {
+	if r.Form.AboutDrop() {
+		return ui.N(ctx, "recipe.reach.drop", n)
+	}
+	return ui.N(ctx, "recipe.reach", n)
+}
+
 // rounds are those of the form, the newest first.
 func (p Recipes) rounds(f recipe.Form) []recipe.Listed {
 	return slices.DeleteFunc(slices.Clone(p.Found.Rounds), func(l recipe.Listed) bool { return l.Form != f })

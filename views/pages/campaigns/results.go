@@ -21,14 +21,12 @@ type CampaignResults struct {
 	Zone    *time.Location
 }
 
-// counting reports whether the card's numbers still change.
-// amount writes one of the amounts of the orders, which are all written with decimals or all without.
+// amount writes one of the amounts of the orders.
 func (p CampaignResults) amount(ctx context.Context, n money.Amount) string {
-	meant := p.Results.Meant()
-	s := meant.Spent
-	return ui.From(ctx).Locale.Money(n, s.Currency, s.Revenue(), s.Per(s.Orders), s.Discount, s.Per(meant.Sent))
+	return ui.From(ctx).Locale.Sum(n, p.Results.Meant().Spent.Currency)
 }
 
+// counting reports whether the card's numbers still change.
 func (p CampaignResults) counting() bool { return p.StartedAt != nil && !p.Results.Final }
 
 // groupText names a group of recipients.
@@ -142,6 +140,9 @@ func (p CampaignResults) liftText(ctx context.Context, t campaign.Tally, m campa
 	part, known := campaign.Compare(m, t, held).Lift()
 	if !known {
 		return ""
+	}
+	if part > 1 {
+		return ui.T(ctx, "results.times", ui.Ratio(ctx, 1+part))
 	}
 	return ui.T(ctx, "results.lift", liftPercent(ctx, part))
 }

@@ -2,6 +2,7 @@ package drops
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"dropbell/domain/forecast"
@@ -38,6 +39,11 @@ func busiest(hours []forecastHour) (most int64) {
 		most = max(most, h.messages)
 	}
 	return most
+}
+
+// misses reports whether messages would miss their opening.
+func misses(hours []forecastHour) bool {
+	return slices.ContainsFunc(hours, func(h forecastHour) bool { return h.missed > 0 })
 }
 
 // bars returns the heights of a column of the chart: the messages sent in time, and above them the

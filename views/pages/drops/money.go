@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"dropbell/domain/money"
 	"dropbell/domain/report"
@@ -20,9 +21,9 @@ type Money struct {
 	Drop int64
 }
 
-// amount writes one of the amounts of the card, which are all written with decimals or all without.
+// amount writes one of the amounts of the card.
 func (m Money) amount(ctx context.Context, n money.Amount) string {
-	return ui.From(ctx).Locale.Money(n, m.Currency, m.Revenue(), m.Average(), m.Discount(), m.Refunded(), m.PerReminder())
+	return ui.From(ctx).Locale.Sum(n, m.Currency)
 }
 
 // meanText is an average of n orders or messages, "–" without any.
@@ -81,7 +82,33 @@ type comparedSum struct {
 }
 
 func (c comparedSum) amount(ctx context.Context, n money.Amount) string {
-	return ui.From(ctx).Locale.Money(n, c.now.Currency, c.now.Revenue(), c.now.Average(), c.now.Discount(), c.sms)
+	return ui.From(ctx).Locale.Sum(n, c.now.Currency)
+}
+
+// drawn reports whether the currency has orders to draw.
+func (e Earned) drawn(c comparedSum) bool {
+	return slices.ContainsFunc(slices.Concat(e.Hours, e.HoursBefore), func(h report.Hour) bool { return h.Currency == c.now.Currency })
+}
+
+// chart is the revenue of the currency by day, beside the days before if they had any.
+func (e Earned) chart(ctx context.Context, c comparedSum) ui.BarChart {
+	l := ui.From(ctx).Locale
+	p := ui.Amounts(ctx, c.now.Currency)
+	p.ID, p.Label = "earned-"+c.now.Currency, ui.T(ctx, "money.by_day", c.now.Currency)
+	p.Now, p.Then = ui.T(ctx, "money.last_days", int64(e.Days)), ui.T(ctx, "money.days_before", int64(e.Days))
+	// A day of 24 hours has the name of the day on which it ends.
+	bars := func(amounts []money.Amount, from time.Time) (list []ui.ChartBar) {
+		for i, n := range amounts {
+			list = append(list, ui.ChartBar{Name: l.Day(from.Add(time.Duration(i+1)*24*time.Hour-time.Second), ui.From(ctx).Zone), N: int64(n)})
+		}
+		return list
+	}
+	now, before := e.Daily(c.now.Currency)
+	p.Bars = bars(now, e.From)
+	if c.before.Paid+c.before.Refunds > 0 {
+		p.Before = bars(before, e.From.Add(-time.Duration(e.Days)*24*time.Hour))
+	}
+	return p
 }
 
 // compared returns every currency of either time, in the order of their codes.

@@ -58,7 +58,7 @@ type drawn struct {
 func (p drawn) zone() *time.Location { return p.Template.Zone() }
 
 func (p drawn) money(ctx context.Context, n money.Amount) string {
-	return ui.From(ctx).Locale.Money(n, p.Template.Currency)
+	return ui.From(ctx).Locale.Sum(n, p.Template.Currency)
 }
 
 // outOf writes a share with its whole; "" if the whole is 0.
@@ -340,22 +340,12 @@ func (p Trend) currencies() int {
 	return len(all)
 }
 
-// amounts are the amounts of the currency in the table.
-func (p Trend) amounts(currency string) (list []money.Amount) {
-	for _, f := range p.List {
-		if f.Template.Currency == currency {
-			list = append(list, f.Money.Revenue(), f.Tally.Discounted)
-		}
-	}
-	return list
-}
-
 // columns are few, so that the table is no wider than a page: what belongs to a figure is a note
 // below it.
 func (p Trend) columns(ctx context.Context) []trendColumn {
 	share := func(n, of int64) trendNote { return trendNote{"", outOf(ctx, n, of), ""} }
 	amount := func(f report.Figures, a money.Amount) string {
-		return ui.From(ctx).Locale.Money(a, f.Template.Currency, p.amounts(f.Template.Currency)...)
+		return ui.From(ctx).Locale.Sum(a, f.Template.Currency)
 	}
 	column := func(key, figure string, value func(report.Figures) int64, notes func(report.Figures) []trendNote) trendColumn {
 		return trendColumn{key, figure, barsOf(p.List, value, func(f report.Figures) (string, []trendNote) {

@@ -3,7 +3,6 @@ package drops
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"net/url"
 	"slices"
@@ -117,14 +116,16 @@ func (p Trend) sorts() []trendSeries {
 	return slices.DeleteFunc(list, func(s trendSeries) bool { return s.money && p.currencies() > 1 })
 }
 
-// sortURL is the table sorted by the figure; "" if it cannot be sorted by it.
+// sortURL is the table sorted by the figure, or by the opening for ""; it is "" if the table cannot be sorted by the figure.
 func (p Trend) sortURL(key string) string {
-	if !slices.ContainsFunc(p.sorts(), func(s trendSeries) bool { return s.key == key }) {
+	if key != "" && !slices.ContainsFunc(p.sorts(), func(s trendSeries) bool { return s.key == key }) {
 		return ""
 	}
 	q := p.query()
 	q.Set("series", p.chosen().key)
-	q.Set("sort", key)
+	if key != "" {
+		q.Set("sort", key)
+	}
 	return "/results?" + q.Encode() + "#drops"
 }
 
@@ -179,27 +180,6 @@ func (p Trend) spanURL(s report.Span) string {
 	return "/results?" + q.Encode()
 }
 
-// The size of the drawing.
-const (
-	resultsWidth  = 600
-	resultsHeight = 160
-)
-
-// A column is one part of the period in the drawing, or of the period before: its name below the chart,
-// "" if there is no room for it, and its figure in words. minor says that a narrow screen has no room for the name.
-type column struct {
-	x, y, width, height float64
-	day, words          string
-	minor               bool
-}
-
-// A resultsDrawing is the figure of the period as columns, the earliest part first, and the figure of
-// the period before as columns beside the columns of the same parts. top is the amount at the upper edge.
-type resultsDrawing struct {
-	columns, before []column
-	top             int64
-}
-
 // note says which drops the drawing shows.
 func (p Trend) note(ctx context.Context, s trendSeries) string {
 	l, zone := ui.From(ctx).Locale, p.Period.From().Location()
@@ -218,55 +198,33 @@ func (p Trend) partName(ctx context.Context, from time.Time) string {
 	return ui.From(ctx).Locale.Day(from, from.Location())
 }
 
-// mostNames is how many parts of the period have a name below the chart at most.
-const mostNames = 8
-
-func (p Trend) drawing(ctx context.Context, s trendSeries) (d resultsDrawing) {
-	n := len(p.Period.Starts) - 1
-	sums := [2][]int64{make([]int64, n), make([]int64, n)}
+// drawing is the figure by the parts of the period, beside the period before if that has drops.
+func (p Trend) drawing(ctx context.Context, s trendSeries) ui.BarChart {
+	number := func(n int64) string { return ui.Num(ctx, n) }
+	c := ui.BarChart{Text: number, Axis: number}
+	if s.money {
+		c = ui.Amounts(ctx, p.currency())
+	}
+	c.Label, c.Now, c.Then = ui.T(ctx, "results.chart", ui.T(ctx, s.label)), ui.T(ctx, "results.now"), ui.T(ctx, "results.before")
+	begins := func(starts []time.Time) (list []ui.ChartBar) {
+		for _, from := range starts[:len(starts)-1] {
+			list = append(list, ui.ChartBar{Name: p.partName(ctx, from)})
+		}
+		return list
+	}
+	c.Bars = begins(p.Period.Starts)
+	if len(p.of(s, p.Before)) > 0 {
+		c.Before = begins(p.Period.BeforeStarts)
+	}
 	for _, f := range p.of(s, slices.Concat(p.List, p.Before)) {
 		i, before := p.Period.Part(f.Template.OpensAt)
-		of := sums[0]
 		if before {
-			of = sums[1]
-		}
-		of[i] += s.value(f)
-	}
-	d.top = scaleTop(max(0, slices.Max(slices.Concat(sums[0], sums[1]))))
-	height := func(sum int64) float64 { return float64(max(0, sum)) / float64(d.top) * resultsHeight }
-	step, every := float64(resultsWidth)/float64(n), (n+mostNames-1)/mostNames
-	from, width := step*.2, step*.6
-	if len(p.of(s, p.Before)) > 0 {
-		from, width = step*.5, step*.4
-	}
-	for i, sum := range sums[0] {
-		name, left := p.partName(ctx, p.Period.Starts[i]), float64(i)*step
-		c := column{x: left + from, y: resultsHeight - height(sum), width: width, height: height(sum), words: name + ": " + p.text(ctx, s, sum)}
-		if (n-1-i)%every == 0 {
-			at := (n - 1 - i) / every // 0 is the name at the right edge, which takes the room of the name at 2
-			c.day, c.minor = name, at%2 == 1 || at == 2
-		}
-		d.columns = append(d.columns, c)
-		if before := sums[1][i]; before > 0 {
-			words := p.partName(ctx, p.Period.BeforeStarts[i]) + ": " + p.text(ctx, s, before)
-			d.before = append(d.before, column{x: left + step*.1, y: resultsHeight - height(before), width: width, height: height(before), words: words})
+			c.Before[i].N += s.value(f)
+		} else {
+			c.Bars[i].N += s.value(f)
 		}
 	}
-	return d
-}
-
-func tenths(f float64) string { return fmt.Sprintf("%.1f", f) }
-
-// scaleTop returns the least of 1, 2, 4 and 10 times a power of ten that is at least n: half of it
-// can be read as well. It returns at least 2.
-func scaleTop(n int64) int64 {
-	for power := int64(1); ; power *= 10 {
-		for _, factor := range []int64{2, 4, 10} {
-			if rounded := factor * power; rounded >= n {
-				return rounded
-			}
-		}
-	}
+	return c
 }
 
 func (p Trend) ticked(t template.Template) bool { return slices.Contains(p.beside, parts.ID(t.ID)) }

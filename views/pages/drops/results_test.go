@@ -7,16 +7,6 @@ import (
 	"dropbell/domain/reminder"
 )
 
-// TestScaleTop is at least the greatest number, and at most two and a half times as much.
-func TestScaleTop(t *testing.T) {
-	for _, n := range []int64{0, 1, 2, 3, 5, 9, 10, 11, 20, 21, 39, 41, 99, 101, 17_516_200, 20_000_001, 1 << 52} {
-		top := scaleTop(n)
-		if top < n || n > 1 && 2*top > 5*n || top%2 != 0 {
-			t.Errorf("%d for %d", top, n)
-		}
-	}
-}
-
 // TestUntil keeps the points until the end, and always a line's first two.
 func TestUntil(t *testing.T) {
 	at := time.Date(2026, 11, 25, 20, 0, 0, 0, time.UTC)

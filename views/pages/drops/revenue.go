@@ -4,9 +4,7 @@ import (
 	"context"
 	"time"
 
-	"dropbell/domain/money"
 	"dropbell/domain/report"
-	"dropbell/views/pages/parts"
 	"dropbell/views/ui"
 )
 
@@ -72,33 +70,14 @@ func (c *revenueChart) fill(hours []report.Hour, most int, begin func(time.Time)
 	}
 }
 
-// bounds returns the highest revenue, at least 0, and the lowest, at most 0.
-func (c revenueChart) bounds() (top, bottom money.Amount) {
+// drawing is the revenue by bar.
+func (c revenueChart) drawing(ctx context.Context) ui.BarChart {
+	d := ui.Amounts(ctx, c.bars[0].Currency)
+	d.ID, d.Label = "revenue-"+c.key, ui.T(ctx, "revenue."+c.key)
 	for _, b := range c.bars {
-		top, bottom = max(top, b.Revenue()), min(bottom, b.Revenue())
+		d.Bars = append(d.Bars, ui.ChartBar{Name: c.when(ctx, b.from), N: int64(b.Revenue())})
 	}
-	return top, bottom
-}
-
-// A drawnBar is the rectangle of a bar in a drawing of 600 by 160.
-type drawnBar struct {
-	x, y, width, height, text string
-	loss                      bool
-}
-
-func (c revenueChart) drawing(ctx context.Context) (list []drawnBar) {
-	top, bottom := c.bounds()
-	scale := (resultsHeight - 8) / max(1, float64(top-bottom))
-	zero := 8 + float64(top)*scale
-	step := float64(resultsWidth) / float64(max(1, len(c.bars)))
-	width := min(step*0.8, 60)
-	for i, b := range c.bars {
-		height := float64(b.Revenue()) * scale
-		d := drawnBar{x: parts.Unit(float64(i)*step + (step-width)/2), y: parts.Unit(zero - max(0, height)), width: parts.Unit(width), height: parts.Unit(max(height, -height)), loss: height < 0,
-			text: c.when(ctx, b.from) + ": " + ui.From(ctx).Locale.Money(b.Revenue(), b.Currency)}
-		list = append(list, d)
-	}
-	return list
+	return d
 }
 
 // when writes the begin of a bar.
@@ -106,26 +85,8 @@ func (c revenueChart) when(ctx context.Context, at time.Time) string {
 	if c.key == "days" {
 		return ui.From(ctx).Locale.Day(at, c.zone)
 	}
-	return ui.From(ctx).Locale.DateTime(at, c.zone)
-}
-
-// named reports whether every bar has its label below it: days that are few.
-func (c revenueChart) named() bool { return c.key == "days" && len(c.bars) <= 10 }
-
-// loses reports whether more was refunded than paid in any of the bars.
-func (c revenueChart) loses() bool {
-	_, bottom := c.bounds()
-	return bottom < 0
-}
-
-func (c revenueChart) last() revenueBar { return c.bars[len(c.bars)-1] }
-
-// amounts are the amounts of the table.
-func (c revenueChart) amounts() (list []money.Amount) {
-	for _, b := range c.bars {
-		list = append(list, b.Revenue(), b.Refunded())
-	}
-	return list
+	l := ui.From(ctx).Locale
+	return ui.T(ctx, "revenue.hour", l.Day(at, c.zone), l.Clock(at, c.zone))
 }
 
 // withOrders returns the bars that have payments or refunds.

@@ -58,7 +58,7 @@ func usedText(ctx context.Context, s report.Story) string {
 	if u.Revenue == 0 {
 		return ui.N(ctx, "story.used", u.Coupons)
 	}
-	amount := ui.From(ctx).Locale.Money(u.Revenue, u.Currency)
+	amount := ui.From(ctx).Locale.Sum(u.Revenue, u.Currency)
 	switch {
 	case !c.Known:
 		return ui.N(ctx, "story.orders", u.Coupons, amount)
@@ -71,7 +71,7 @@ func usedText(ctx context.Context, s report.Story) string {
 }
 
 func amountText(ctx context.Context, minor int64, currency string) string {
-	return ui.From(ctx).Locale.Money(money.Amount(minor), currency)
+	return ui.From(ctx).Locale.Sum(money.Amount(minor), currency)
 }
 
 // A funnelRow is one stage with the same stage of the drop that is compared.
@@ -93,10 +93,33 @@ func (p drawn) unreminded() bool {
 }
 
 // outlined reports whether the funnel also shows the other drop.
-func (p drawn) outlined() bool { return p.over() && p.Other != nil && p.Other.People.Booked > 0 }
+func (p drawn) outlined() bool {
+	return p.over() && !p.unreminded() && p.Other != nil && p.Other.People.Booked > 0
+}
+
+// figure is the name of the stage's number.
+func (r funnelRow) figure() string {
+	switch r.Key {
+	case "stock":
+		return "coupons:total"
+	case "coupons_used":
+		return "tally:used"
+	case "entries", "given", "won":
+		return ""
+	}
+	return "people:" + r.Key
+}
+
+// stages are the steps of users from the booking on, or the steps of a drop without reminders.
+func (p drawn) stages() []report.Stage {
+	if p.unreminded() {
+		return p.CouponFunnel()
+	}
+	return p.People.Funnel()
+}
 
 func (p drawn) funnel() (list []funnelRow) {
-	for i, s := range p.People.Funnel() {
+	for i, s := range p.stages() {
 		row := funnelRow{Stage: s}
 		if p.outlined() {
 			row.other, row.hasOutline = p.Other.People.Funnel()[i], true
@@ -106,21 +129,30 @@ func (p drawn) funnel() (list []funnelRow) {
 	return list
 }
 
-// funnelWhole is the length of the bar of all users who booked.
+// funnelWhole is the length of the bar of the first stage.
 const funnelWhole = 1000
 
 func barLength(share float64) string { return parts.Unit(funnelWhole * min(1, share)) }
 
 // change says how many users were lost since the stage before, or came without that stage. Until the drop is
 // over they are not lost.
-func (r funnelRow) change(ctx context.Context, booked int64, over bool) string {
-	if r.Change > 0 {
+func (r funnelRow) change(ctx context.Context, first int64, over bool) string {
+	share := ui.From(ctx).Locale.Percent(-r.Change, first)
+	switch {
+	case r.Change > 0:
 		return ui.N(ctx, "story.came", r.Change)
+	case r.Key == "won" && r.People == 0:
+		return ui.T(ctx, "story.undrawn")
+	case r.Key == "won":
+		return ui.T(ctx, "story.not_won", -r.Change, share)
+	case r.Key == "given":
+		return ui.T(ctx, "story.left", -r.Change, share)
+	case r.Key == "coupons_used":
+		return ui.T(ctx, "story.unused", -r.Change, share)
+	case !over:
+		return ui.T(ctx, "story.not_yet", -r.Change, share)
 	}
-	if !over {
-		return ui.T(ctx, "story.not_yet", -r.Change, ui.From(ctx).Locale.Percent(-r.Change, booked))
-	}
-	return ui.N(ctx, "story.lost", -r.Change, ui.From(ctx).Locale.Percent(-r.Change, booked))
+	return ui.N(ctx, "story.lost", -r.Change, share)
 }
 
 // otherOptions are the drops to compare with.

@@ -68,22 +68,23 @@ type stage struct {
 	n, full, of          int64
 }
 
-// most is the greatest number of reminders of a line.
+// most is the greatest number of reminders or entries of a line.
 func (p Overview) most() (n int64) {
 	for _, d := range slices.Concat(p.Open, p.Upcoming) {
-		n = max(n, d.Booked(), d.counts().Sent)
+		n = max(n, d.Booked(), d.counts().Sent, d.Entered)
 	}
 	return n
 }
 
 func (d Drop) stages(most int64) []stage {
+	reached := stage{"stat.sent", "bar-sent", "", d.counts().Sent, max(1, most), 0}
 	claimed := "results.measure.claimed"
 	if d.OpeningMode.Drawn() {
-		claimed = "draw.won"
+		reached.label, reached.n, claimed = "draw.entries", d.Entered, "draw.won"
 	}
 	return []stage{
 		{"stage.booked", "today-booked", "listed:" + parts.ID(d.ID) + ":booked", d.Booked(), max(1, most), 0},
-		{"stat.sent", "bar-sent", "", d.counts().Sent, max(1, most), 0},
+		reached,
 		{claimed, "today-claimed", "", d.Issued, max(1, d.Stock, d.Issued), d.Stock},
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,6 +26,8 @@ type Editor struct {
 	// URL is the page's address, which its forms go to.
 	URL   string
 	Place message.Place
+	// Tabbed is set for a drop whose page has tabs.
+	Tabbed bool
 	// Kind and Language are which texts the page is about.
 	Kind     message.Kind
 	Language string
@@ -98,6 +101,19 @@ func (p Editor) AddressOf(language string) string {
 		q.Set("user", p.Reader)
 	}
 	return p.URL + "?" + q.Encode()
+}
+
+// open reports whether the text is unfolded on a narrow screen: the first one, and a text with an error.
+func (p Editor) open(t Text) bool {
+	return t.Channel == p.Texts[0].Channel || slices.ContainsFunc(p.Errors, func(f fault.Field) bool { return strings.HasPrefix(f.Name, Field(t.Channel, "")) })
+}
+
+// partOf is the address of a part of the drop's page.
+func (p Editor) partOf(tab string) string {
+	if tab == "message" {
+		return p.URL
+	}
+	return strings.TrimSuffix(p.URL, "/message") + "?tab=" + tab
 }
 
 // missing are the tabs that begin a language of readers.

@@ -38,11 +38,11 @@ type incrementFinding struct {
 // enough data yet.
 func incrementFindings(ctx context.Context, i increment.Increment) []incrementFinding {
 	l := ui.From(ctx).Locale
-	amount := func(x float64) string { return l.Money(money.Amount(math.Round(x)), i.Currency) }
+	amount := func(x float64) string { return l.Sum(money.Amount(math.Round(x)), i.Currency) }
 	count := func(x float64) string { return l.Number(int64(math.Round(x))) }
 	thousand := func(x float64) string { return l.Number(int64(math.Round(1000 * x))) }
 	if !i.Revenue().Enough && !i.Orders().Enough {
-		return []incrementFinding{{ui.Neutral, l.T("increment.none", l.Money(i.Reached.PerUser(), i.Currency), l.Money(i.HeldOut.PerUser(), i.Currency), l.Number(i.Reached.Orders), l.Number(i.HeldOut.Orders))}}
+		return []incrementFinding{{ui.Neutral, l.T("increment.none", l.Sum(i.Reached.PerUser(), i.Currency), l.Sum(i.HeldOut.PerUser(), i.Currency), l.Number(i.Reached.Orders), l.Number(i.HeldOut.Orders))}}
 	}
 	return []incrementFinding{incrementFound(ctx, "increment.revenue.", i.Revenue(), amount, amount), incrementFound(ctx, "increment.orders.", i.Orders(), count, thousand)}
 }

@@ -15,7 +15,7 @@ import (
 func SMSCosts(ctx context.Context, costs delivery.SMSCosts) string {
 	var list []string
 	for _, c := range costs.Priced() {
-		list = append(list, ui.From(ctx).Locale.Money(c.Amount(), c.Currency))
+		list = append(list, ui.From(ctx).Locale.Sum(c.Amount(), c.Currency))
 	}
 	return OrDash(strings.Join(list, " + "))
 }
@@ -39,9 +39,5 @@ func Returned(ctx context.Context, revenue, discount money.Amount, currency stri
 	if !ok {
 		return "–"
 	}
-	unit := money.Amount(1)
-	for range money.Exponent(currency) {
-		unit *= 10
-	}
-	return ui.From(ctx).Locale.Money(money.Amount(n)*unit/figure.Whole, currency)
+	return ui.From(ctx).Locale.Sum(money.Amount(n*money.Unit(currency)/figure.Whole), currency)
 }

@@ -64,7 +64,7 @@ func (p Tally) url(s coupon.State) string {
 func (p Tally) steps(ctx context.Context) string {
 	words := []string{ui.N(ctx, "tally.released", p.Released), ui.N(ctx, "tally.refunded", p.Refunded)}
 	if p.Discounted > 0 {
-		words = append(words, ui.T(ctx, "tally.discounted", ui.From(ctx).Locale.Money(p.Discounted, p.Template.Currency)))
+		words = append(words, ui.T(ctx, "tally.discounted", ui.From(ctx).Locale.Sum(p.Discounted, p.Template.Currency)))
 	}
 	if p.Removed > 0 {
 		words = append(words, ui.N(ctx, "tally.removed", p.Removed))

@@ -43,6 +43,9 @@ func (h *handlers) drawRecipes(w http.ResponseWriter, r *http.Request, status in
 	if p.Found, err = h.Recipes.Page(r.Context(), shell.Actor(r), p.Shop.Number); err != nil {
 		return err
 	}
+	if err := h.Recipes.Reach(r.Context(), &p.Found); err != nil {
+		return err
+	}
 	p.Channels = h.Channels.Set()
 	return h.Show(w, r, status, p.Draw())
 }

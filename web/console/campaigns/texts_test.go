@@ -40,7 +40,7 @@ func TestPreviewsOfACampaign(t *testing.T) {
 	}
 	link := "https://drop.example/l/" + strings.Repeat("A", 46)
 	light, dark := b.Get(html.UnescapeString(found[0][1])).Is(200), b.Get(html.UnescapeString(found[2][1])).Is(200)
-	light.Has("<strong>Come</strong> to Shop 10", link, "Claim it", "@media not all")
+	light.Has("<strong>Come</strong> to Shop 10", link, "Have a look", "@media not all")
 	dark.Has("@media all")
 	form.Set("preview_user", "1001")
 	b.Post("/campaigns/preview", form).Is(200).Has("As it reads for Jürg #1001.", "Hallo Jürg").HasNot("Hello Jürg", "Salut Jürg")
@@ -66,7 +66,7 @@ func TestPreviewsOfACampaign(t *testing.T) {
 	g.Campaigns.Store = store
 	mail := consoletest.CampaignForm("look", "1", "channel", "email") // of no shop
 	a = b.Post("/campaigns", mail).Is(200)
-	b.Get(html.UnescapeString(frames.FindStringSubmatch(a.Body)[1])).Is(200).Has("Hello Robin Chen", "Come").HasNot("Claim it", "Corner shop")
+	b.Get(html.UnescapeString(frames.FindStringSubmatch(a.Body)[1])).Is(200).Has("Hello Robin Chen", "Come").HasNot("Have a look", "Corner shop")
 	mail.Set("body", letters(4000))
 	b.Post("/campaigns", mail).Is(200).Has("This e-mail is too long for a preview")
 }

@@ -2,12 +2,14 @@ package drops
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"time"
 
 	"dropbell/domain/delivery"
+	"dropbell/domain/draw"
 	"dropbell/domain/event/hook"
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
@@ -100,6 +102,14 @@ func (h *handlers) drops(ctx context.Context, by staff.Actor, limit int, narrow 
 			return nil, err
 		}
 		drops[i] = droppages.Drop{Template: t, Board: board}
+		if !t.OpeningMode.Drawn() {
+			continue
+		}
+		d, err := h.Draws.Store.Draw(ctx, t.ID)
+		if err != nil && !errors.Is(err, draw.ErrNoDraw) {
+			return nil, err
+		}
+		drops[i].Entered = d.Taken()
 	}
 	return drops, nil
 }

@@ -78,11 +78,11 @@ func TestResultsByPeriod(t *testing.T) {
 	}
 	g.Exec(`update templates set valid_hours = 240 where id = $1`, second.ID)
 	b := g.As(staff.Viewer)
-	b.Get("/results").Is(200).Has("Revenue over the period", "2 drops from", "Pale: the period before, with one drop.", "Issued 130 100% more than before +0% per drop").HasNot("Side by side")
+	b.Get("/results").Is(200).Has("Revenue over the period", "2 drops from", "Dashed: the period before, with one drop.", "Issued 130 100% more than before +0% per drop").HasNot("Side by side")
 	b.Get("/results?series=discount").Is(200).Has("Discount given over the period")
 	b.Get("/results?sort=issued").Is(200).Has(`aria-sort="descending"`, "Total")
 	b.Get("/results?series=nonsense&beside=x&period=nonsense").Is(200).Has("Revenue over the period", "2 drops from").HasNot("Side by side")
-	b.Get("/results?period=12m").Is(200).Has("3 drops from", "Of last month").HasNot("Pale:")
+	b.Get("/results?period=12m").Is(200).Has("3 drops from", "Of last month").HasNot("Dashed:")
 	day := func(ago int) string { return time.Now().UTC().AddDate(0, 0, -ago).Format(time.DateOnly) }
 	b.Get("/results?from="+day(50)+"&to="+day(30)).Is(200).Has("One drop from", "Of last month", `value="`+day(50)+`"`).HasNot("Second")
 	b.Get("/results?to=" + day(30)).Is(200).Has("One drop from")
@@ -91,6 +91,7 @@ func TestResultsByPeriod(t *testing.T) {
 	for query, want := range map[string]string{"from=" + day(1) + "&to=" + day(3): "must not be before the first day", "from=x": "must be a date", "from=1990-01-01&to=" + day(0): "at most two years"} {
 		b.Get("/results?"+query).Is(200).Has(want, "Check the first and the last day").HasNot("drops from")
 	}
+	b.Get(shell.TemplateURL(first.ID)+"/report").Is(200).Has("From stock to use", "No reminders were booked.", "Coupons in stock").HasNot("Booked a reminder")
 	two := "beside=" + strconv.FormatInt(first.ID, 10) + "&beside=" + strconv.FormatInt(second.ID, 10)
 	b.Get("/results?period=8w&series=issued&"+two).Is(200).Has("Side by side", "Difference", "Issued 80 50 +30 (+60%)", "Use rate 0% 0%", "Coupons of “Second", `name="period" value="8w"`)
 	if rows := b.File("/results.csv?period=12m", 3); rows[1][1] != "Second" {
@@ -154,4 +155,16 @@ func TestMoveSaysWhichReminderTimesFallAway(t *testing.T) {
 	if shown := b.Get(page + "?tab=reminders").Is(200).Text(); !strings.Contains(shown, "3 reminder times were lost with the move.") || !strings.Contains(shown, "3 reminder times were lost when the opening was moved") {
 		t.Error(shown)
 	}
+}
+
+// The line of a drop whose coupons are drawn goes from the bookings over the entries to the winners.
+func TestEntriesOfADrawOnTheOverview(t *testing.T) {
+	g := consoletest.New(t)
+	d := g.Published(10, 3*time.Hour)
+	g.Exec(`update templates set opening_mode = 'draw' where id = $1`, d.ID)
+	b := g.As(staff.Viewer)
+	b.Get("/").Is(200).Has("Booked 0 Entries 0 Won 0 of 100") // the card is not published yet
+	g.Exec(`insert into draws (template_id, template_version, state, key, source, cards, opens_at, closes_at) values ($1, 1, 'open', 'k', 'drand', '{c}', now() - interval '1 hour', now() + interval '3 hours')`, d.ID)
+	g.Exec(`insert into draw_counts (template_id, shard, entered, departed) values ($1, 0, 40, 3), ($1, 1, 5, 0)`, d.ID)
+	b.Get("/").Is(200).Has("Booked 0 Entries 42 Won 0 of 100").HasNot(">Claimed<")
 }

@@ -65,7 +65,7 @@ func typedText(r *http.Request, c message.Channel) (t message.Text, typed bool) 
 
 // page is the editor with the texts that count in the language.
 func (h *handlers) page(r *http.Request, a about) (messagepages.Editor, *message.Book, error) {
-	p := messagepages.Editor{Title: a.title, Active: a.active, Crumbs: a.crumbs, URL: a.url, Place: a.place, Zone: a.zone, Kind: typedKind(r),
+	p := messagepages.Editor{Title: a.title, Active: a.active, Crumbs: a.crumbs, URL: a.url, Place: a.place, Tabbed: a.tabbed, Zone: a.zone, Kind: typedKind(r),
 		Reader: strings.TrimSpace(r.FormValue("user")), MayEdit: shell.Actor(r).Can(staff.ManageTemplates, a.place.Shop)}
 	book, err := h.Messages.Book(r.Context(), shell.Actor(r), a.place)
 	if err != nil {

@@ -21,6 +21,7 @@ type about struct {
 	crumbs []ui.Crumb
 	url    string
 	zone   *time.Location // the shop's
+	tabbed bool           // whether the page of the drop has tabs
 }
 
 // of answers with the handler for the place in the address.
@@ -41,7 +42,8 @@ func (h *handlers) ofTemplate(r *http.Request) (about, error) {
 	}
 	return about{
 		place: message.Place{Shop: t.ShopNumber, Template: t.ID}, zone: t.Zone(), active: "templates",
-		title: shell.Say(r, "message.title", t.Name), crumbs: shell.TemplateCrumbs(r, t), url: shell.TemplateURL(t.ID) + "/message",
+		tabbed: t.Stored != template.Draft,
+		title:  shell.Say(r, "message.title", t.Name), crumbs: shell.TemplateCrumbs(r, t), url: shell.TemplateURL(t.ID) + "/message",
 		facts: message.Facts{Drop: t.Name, Description: t.Description, Shop: t.ShopName, Worth: t.Worth(), OpensAt: t.OpensAt, Link: t.ClaimAddress(),
 			Minutes: message.SampleMinutes, Days: message.SampleDays, Hours: t.AcceptHours},
 	}, nil
