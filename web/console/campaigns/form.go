@@ -48,10 +48,11 @@ func inOrder(v map[string]string) (list []string) {
 
 func (h *handlers) newCampaign(w http.ResponseWriter, r *http.Request) error {
 	f := campaignpages.CampaignForm{RequestKey: rand.Text(), Values: map[string]string{"channel": delivery.App.String(), "test_by": delivery.ByOpened, "test_minutes": "240"}}
-	shops, err := h.ShopsOf(r)
+	shops, err := h.AllShopsOf(r)
 	if err != nil {
 		return err
 	}
+	f.Shops = shops
 	model, err := h.modelOf(r)
 	if err != nil {
 		return err
@@ -74,7 +75,49 @@ func (h *handlers) newCampaign(w http.ResponseWriter, r *http.Request) error {
 		f.Values[planned] = f.Values[name]
 	}
 	f.Values[plannedShop] = f.Values["shop"]
-	return h.showCampaignForm(w, r, http.StatusOK, f)
+	of, err := h.at(r, f.Values)
+	if err != nil {
+		return err
+	}
+	return of.showCampaignForm(w, r, http.StatusOK, f)
+}
+
+// at returns the handlers of the database that has the drop, or the shop, that a form names.
+func (h *handlers) at(r *http.Request, values map[string]string) (*handlers, error) {
+	if len(h.cells) == 1 {
+		return h, nil
+	}
+	drops := []string{values["grant_template_id"]}
+	if campaignpages.OfTemplate(values["audience"]) {
+		drops = append(drops, values["audience_value"])
+	}
+	for _, typed := range drops {
+		id, bad := strconv.ParseInt(shell.Narrow(typed), 10, 64)
+		if bad != nil {
+			continue
+		}
+		_, place, err := shell.First(h.Shell, r, h.cells, func(h *handlers, r *http.Request) (template.Template, error) {
+			return h.Templates.Template(r.Context(), shell.Actor(r), id)
+		})
+		switch fault.KindOf(err) {
+		case fault.NotFound, fault.Denied: // the form says so
+		default:
+			return h.cells[place], err
+		}
+	}
+	place, err := h.CellOf(values["shop"])
+	return h.cells[place], err
+}
+
+// formAt serves a form with the handlers of the database that has its drop or its shop.
+func (h *handlers) formAt(serve func(*handlers, http.ResponseWriter, *http.Request) error) shell.Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		of, err := h.at(r, typedCampaign(r, delivery.Copy{}))
+		if err != nil {
+			return err
+		}
+		return serve(of, w, r)
+	}
 }
 
 // modelOf returns the campaign that the new campaign copies; without a model the ID is 0.
@@ -83,11 +126,17 @@ func (h *handlers) modelOf(r *http.Request) (campaign.Campaign, error) {
 	if err != nil {
 		return campaign.Campaign{}, nil
 	}
-	st, err := h.Campaigns.Campaign(r.Context(), shell.Actor(r), id)
+	st, _, err := shell.First(h.Shell, r, h.cells, func(h *handlers, r *http.Request) (campaign.Status, error) {
+		return h.Campaigns.Campaign(r.Context(), shell.Actor(r), id)
+	})
 	return st.Campaign, err
 }
 
-func (h *handlers) createCampaign(w http.ResponseWriter, r *http.Request, model campaign.Campaign) error {
+func (h *handlers) createCampaign(w http.ResponseWriter, r *http.Request) error {
+	model, err := h.modelOf(r)
+	if err != nil {
+		return err
+	}
 	return h.keepCampaign(w, r, campaignpages.CampaignForm{From: model.ID}, model.Content, func(spec campaign.Spec) (campaign.Campaign, error) {
 		return h.Campaigns.Create(r.Context(), shell.Actor(r), spec, shell.CreationKey(r))
 	})
@@ -117,7 +166,11 @@ func (h *handlers) saveCampaign(w http.ResponseWriter, r *http.Request, st campa
 // another button: a preview, adding or removing a language, sending a text to the member. before is
 // the content that the form was filled in from.
 func (h *handlers) keepCampaign(w http.ResponseWriter, r *http.Request, f campaignpages.CampaignForm, before delivery.Copy, keep func(campaign.Spec) (campaign.Campaign, error)) error {
-	shops, err := h.ShopsOf(r)
+	offered := h.AllShopsOf
+	if f.ID != 0 { // a draft stays in its database
+		offered = h.ShopsOf
+	}
+	shops, err := offered(r)
 	if err != nil {
 		return err
 	}
