@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dropbell/domain/delivery"
+	"dropbell/domain/pause"
 )
 
 // A Profile is how the provider of a channel was measured.
@@ -56,12 +57,7 @@ func (s sender) ChunkSize() int {
 // Send sends nothing. It takes as long as the provider does and answers as it does.
 func (s sender) Send(ctx context.Context, messages []delivery.Message) []delivery.Result {
 	if s.channel != delivery.App && s.Latency > 0 {
-		t := time.NewTimer(s.Latency)
-		defer t.Stop()
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-		}
+		pause.For(ctx, s.Latency)
 	}
 	if err := ctx.Err(); err != nil {
 		return delivery.Repeat(delivery.Result{Detail: delivery.CauseOf(err), Unsent: true}, len(messages))

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"dropbell/domain/pause"
 )
 
 // Admit takes up to n messages out of the quota that all workers share, and returns how many it
@@ -74,21 +76,16 @@ func (q *Quota) fill(ctx context.Context) bool {
 	if enough || dry {
 		return enough
 	}
-	admitted, pause := q.further(ctx)
+	admitted, wait := q.further(ctx)
 	end, ends := ctx.Deadline()
-	if admitted == 0 && (behind && pause > instant || ends && now.Add(pause).After(end)) {
+	if admitted == 0 && (behind && wait > instant || ends && now.Add(wait).After(end)) {
 		q.mu.Lock()
 		defer q.mu.Unlock()
-		q.dry = now.Add(pause)
+		q.dry = now.Add(wait)
 		return false
 	}
 	if admitted == 0 {
-		timer := time.NewTimer(pause)
-		defer timer.Stop()
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
-		}
+		pause.For(ctx, wait)
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -10,6 +10,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/event"
 	"dropbell/domain/fault"
+	"dropbell/domain/pause"
 	"dropbell/domain/segment"
 	"dropbell/domain/task"
 	"dropbell/domain/user"
@@ -112,11 +113,7 @@ func (l *Launcher) Start(ctx context.Context, id int64) error {
 		case wait > longestWait: // a clock is wrong or the timer is stale
 			return l.Queue.Enqueue(ctx, task.Start(id, l.Now().Add(wait)).Again(strconv.FormatInt(l.Now().Unix(), 10)))
 		}
-		t := time.NewTimer(wait)
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
+		if !pause.For(ctx, wait) {
 			return ctx.Err()
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"dropbell/domain/pause"
 	"dropbell/domain/user"
 )
 
@@ -103,11 +104,7 @@ func (p *clearance) admitted(ctx context.Context, c *calls, l Load) bool {
 			c.wait.Store(int64(wait))
 			return false
 		}
-		t := time.NewTimer(wait)
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
+		if !pause.For(ctx, wait) {
 			return false
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"dropbell/domain/fault"
+	"dropbell/domain/pause"
 	"dropbell/domain/user"
 )
 
@@ -43,16 +44,12 @@ const saveFor = 30 * time.Second
 func untilRecorded(ctx context.Context, record func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveFor)
 	defer cancel()
-	for pause := 50 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+	for wait := 50 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		err := record(ctx)
 		if err == nil || fault.KindOf(err) != fault.Unavailable {
 			return err
 		}
-		t := time.NewTimer(pause)
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
+		if !pause.For(ctx, wait) {
 			return err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
+	"dropbell/domain/pause"
 	"dropbell/domain/task"
 	"dropbell/domain/user"
 )
@@ -172,11 +173,7 @@ func (f *Timers) begin(ctx context.Context, slotID int64) (cut Cut, release func
 			return cut, release, err
 		}
 		release()
-		t := time.NewTimer(cut.Wait)
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
+		if !pause.For(ctx, cut.Wait) {
 			return cut, release, ctx.Err()
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,9 +22,10 @@ type answer struct {
 	breaks     bool // in the middle of the body
 }
 
-// server returns its answers in order and keeps the requests.
+// server returns its answers in order and keeps the requests. Without a further answer the connection breaks.
 type server struct {
 	*testing.T
+	mu      sync.Mutex // of requests on several connections
 	answers []answer
 	keys    []string
 	bodies  []string
@@ -32,12 +34,16 @@ type server struct {
 
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.keys, s.bodies = append(s.keys, r.Header.Get(keyHeader)), append(s.bodies, string(body))
 	if r.Header.Get("Authorization") != "Bearer dbk_x" {
 		s.Errorf("Authorization: %q", r.Header.Get("Authorization"))
 	}
-	a := s.answers[0]
-	s.answers = s.answers[1:]
+	var a answer
+	if len(s.answers) > 0 {
+		a, s.answers = s.answers[0], s.answers[1:]
+	}
 	if a.status == 0 {
 		panic(http.ErrAbortHandler)
 	}
@@ -141,7 +147,6 @@ func TestRetriesEnd(t *testing.T) {
 			}
 			_, err := client.ClaimWithResponse(ctx, nil, api.ClaimWish{TemplateId: "1"})
 			if c.patch {
-				s.answers, s.keys = []answer{{}}, nil
 				r, _ := http.NewRequestWithContext(ctx, http.MethodPatch, "http://127.0.0.1", nil)
 				_, again := retryable(r, errors.New("the connection broke"))
 				if again {

@@ -53,6 +53,9 @@ func TestCellsByCommands(t *testing.T) {
 	if n := o.Number(`select count(*) from templates where id = $1`, drop.ID); n != 1 {
 		t.Error("the drop has not arrived")
 	}
+	if _, err := o.Service.Create(t.Context(), pgtest.Actor, pgtest.Spec(time.Hour), ""); err != nil {
+		t.Errorf("a drop of the shop that has arrived, although home's worker has not told that it has left: %v", err)
+	}
 	held, err := workdb.NewCells(w.DB).Held(t.Context())
 	if err != nil || len(held.Shops) != 0 || len(held.Left) != 1 || held.Left[0] != 1 {
 		t.Errorf("home says %+v, %v", held, err)

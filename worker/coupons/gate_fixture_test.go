@@ -22,10 +22,10 @@ import (
 	"dropbell/app"
 	"dropbell/domain/claim"
 	"dropbell/domain/claim/gate"
+	"dropbell/domain/pause"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
-	"dropbell/worker/shell"
 )
 
 // gateFixture is a claim gate with its surroundings: two nodes that decide, two nodes that
@@ -98,14 +98,14 @@ func (r *gateFixture) run() {
 		all.Go(func() {
 			for ctx.Err() == nil {
 				if r.writeOnce(ctx, i) == 0 {
-					shell.Sleep(ctx, 20*time.Millisecond)
+					pause.For(ctx, 20*time.Millisecond)
 				}
 			}
 		})
 		all.Go(func() {
 			for ctx.Err() == nil {
 				_ = r.keepers[i].Sweep(ctx)
-				shell.Sleep(ctx, 50*time.Millisecond)
+				pause.For(ctx, 50*time.Millisecond)
 			}
 		})
 		all.Go(func() {
@@ -141,7 +141,7 @@ func (r *gateFixture) Claim(ctx context.Context, q claim.Request) (claim.Claim, 
 		if !errors.Is(err, claim.ErrOverloaded) || time.Now().After(deadline) || ctx.Err() != nil {
 			return c, err
 		}
-		shell.Sleep(ctx, 2*time.Millisecond)
+		pause.For(ctx, 2*time.Millisecond)
 	}
 }
 
@@ -212,7 +212,7 @@ func (r *gateFixture) eventually(what string, do func() error) {
 		if time.Now().After(end) {
 			r.Fatalf("%s: still %v", what, err)
 		}
-		shell.Sleep(context.Background(), 5*time.Millisecond)
+		pause.For(context.Background(), 5*time.Millisecond)
 	}
 }
 

@@ -18,10 +18,10 @@ import (
 	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/adapters/redis"
 	"dropbell/adapters/redisgate"
+	"dropbell/domain/pause"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 	"dropbell/worker/program"
-	"dropbell/worker/shell"
 )
 
 // worker runs a whole worker on the rig's stores until the test ends.
@@ -78,7 +78,7 @@ func TestIdleGatesCostNothing(t *testing.T) {
 
 	r.eventually("the gates are quiet", func() error {
 		before := r.commands()["xlen"]
-		if shell.Sleep(t.Context(), time.Second); r.commands()["xlen"]-before > gates/2 {
+		if pause.For(t.Context(), time.Second); r.commands()["xlen"]-before > gates/2 {
 			return errors.New("not yet")
 		}
 		return nil

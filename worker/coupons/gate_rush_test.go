@@ -14,9 +14,9 @@ import (
 	"dropbell/adapters/localstack"
 	"dropbell/domain/claim"
 	"dropbell/domain/fault"
+	"dropbell/domain/pause"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
-	"dropbell/worker/shell"
 )
 
 // rush is a crowd of clients. Each client repeats its request with the same idempotency key
@@ -67,7 +67,7 @@ func (rs *rush) ask(by user.ID, key string) {
 	for {
 		got, err := rs.Claim(rs.Context(), claimtest.Tap(rs.drop, by, key))
 		if fault.KindOf(err) == fault.Unavailable {
-			shell.Sleep(rs.Context(), time.Millisecond)
+			pause.For(rs.Context(), time.Millisecond)
 			select {
 			case <-rs.stop: // Redis may never come back
 				return
@@ -85,7 +85,7 @@ func (rs *rush) ask(by user.ID, key string) {
 			rs.Errorf("user %d: %v", by, err)
 		}
 		if err != nil { // leaves processor time to the keepers when everything is sold out
-			shell.Sleep(rs.Context(), time.Millisecond)
+			pause.For(rs.Context(), time.Millisecond)
 		}
 		return
 	}
@@ -101,7 +101,7 @@ func (rs *rush) check() {
 		}
 		l, err := rs.ledger(rs.drop.ID)
 		if err != nil {
-			shell.Sleep(context.Background(), time.Millisecond)
+			pause.For(context.Background(), time.Millisecond)
 			continue
 		}
 		rs.looks.Add(1)
@@ -146,7 +146,7 @@ func (rs *rush) end(users int) {
 			rs.Fatal(err)
 		default:
 			by--
-			shell.Sleep(rs.Context(), 5*time.Millisecond)
+			pause.For(rs.Context(), 5*time.Millisecond)
 		}
 	}
 }

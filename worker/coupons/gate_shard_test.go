@@ -17,9 +17,9 @@ import (
 	"dropbell/domain/claim"
 	"dropbell/domain/claim/gate"
 	"dropbell/domain/fault"
+	"dropbell/domain/pause"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
-	"dropbell/worker/shell"
 )
 
 // persistent lets every user claim until the coupon is issued, like a user that checks the
@@ -78,7 +78,7 @@ func (p *persistent) claim(by user.ID) {
 			if p.stopped.Load() {
 				return
 			}
-			shell.Sleep(context.Background(), time.Millisecond)
+			pause.For(context.Background(), time.Millisecond)
 		}
 	}
 	p.Errorf("user %d has no coupon", by)

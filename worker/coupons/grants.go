@@ -12,8 +12,8 @@ import (
 	"dropbell/domain/claim"
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
+	"dropbell/domain/pause"
 	"dropbell/domain/user"
-	"dropbell/worker/shell"
 )
 
 const (
@@ -138,16 +138,16 @@ func (g Granter) written(ctx context.Context, accepted claim.Claim) (c claim.Cla
 	if g.Accepted == nil {
 		return accepted, nil
 	}
-	for pause, left := 4*time.Millisecond, grantPatience; left > 0; pause = min(2*pause, 200*time.Millisecond) {
+	for wait, left := 4*time.Millisecond, grantPatience; left > 0; wait = min(2*wait, 200*time.Millisecond) {
 		c, err = g.Accepted.ByID(ctx, accepted.UserID, accepted.ID)
 		if err == nil && c.State != claim.Accepted || err != nil && !errors.Is(err, claim.ErrNotFound) {
 			return c, err
 		}
-		shell.Sleep(ctx, pause)
+		pause.For(ctx, wait)
 		if ctx.Err() != nil {
 			break
 		}
-		left -= pause
+		left -= wait
 	}
 	return c, claim.ErrOverloaded
 }

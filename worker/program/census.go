@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"dropbell/domain/pause"
 	"dropbell/worker/shell"
 )
 
@@ -36,7 +37,7 @@ func (p *program) takeCensus(ctx context.Context) error {
 	return p.Stores.Housekeeping.Leader(ctx, "census", func(ctx context.Context) error {
 		defer p.census.forget()
 		for end := time.Now().Add(censusTerm); time.Now().Before(end); {
-			if err := p.census.count(ctx); err != nil || !shell.Sleep(ctx, censusEvery) {
+			if err := p.census.count(ctx); err != nil || !pause.For(ctx, censusEvery) {
 				return err
 			}
 		}

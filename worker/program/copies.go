@@ -7,6 +7,7 @@ import (
 
 	workdb "dropbell/adapters/postgres/work/move"
 	"dropbell/domain/cell"
+	"dropbell/domain/pause"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
 	"dropbell/worker/shell"
@@ -72,7 +73,7 @@ func (p *program) awaitCopies(ctx context.Context) bool {
 			told = err.Error()
 			p.Log.Warn("worker waits for the copies of home's rows", "error", err)
 		}
-		if !shell.Sleep(ctx, schemaPause) {
+		if !pause.For(ctx, schemaPause) {
 			return false
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"dropbell/adapters/telemetry"
-	"dropbell/worker/shell"
+	"dropbell/domain/pause"
 )
 
 // serveHTTP answers /livez, /readyz and /metrics until ctx ends.
@@ -58,7 +58,7 @@ func (p *program) awaitSchema(ctx context.Context) bool {
 			told = err.Error()
 			p.Log.Warn("worker waits for its database", "error", err)
 		}
-		if !shell.Sleep(ctx, schemaPause) {
+		if !pause.For(ctx, schemaPause) {
 			return false
 		}
 	}

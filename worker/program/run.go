@@ -11,6 +11,7 @@ import (
 	"dropbell/adapters/redis"
 	"dropbell/app"
 	"dropbell/domain/delivery"
+	"dropbell/domain/pause"
 	"dropbell/worker/shell"
 )
 
@@ -91,7 +92,7 @@ func (p *program) serveTasks(ctx context.Context) error {
 			break
 		}
 		p.Log.Warn("task servers cannot start yet", "error", err)
-		if !shell.Sleep(ctx, time.Second) {
+		if !pause.For(ctx, time.Second) {
 			return nil
 		}
 	}

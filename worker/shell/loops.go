@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"dropbell/adapters/postgres"
+	"dropbell/domain/pause"
 )
 
 // Rest is the pause between looks of the relay at an outbox that has been empty.
@@ -29,18 +30,6 @@ func UntilNext(now time.Time, period time.Duration) time.Duration {
 	return now.Truncate(period).Add(period).Sub(now)
 }
 
-// Sleep returns false if ctx ended first.
-func Sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
 // Runner runs loops and sweeps.
 type Runner struct {
 	Log *slog.Logger
@@ -58,7 +47,7 @@ func (r Runner) Every(period time.Duration, name string, job func(context.Contex
 	return func(ctx context.Context) error {
 		for {
 			attempt(ctx)
-			if !Sleep(ctx, UntilNext(time.Now(), period)) {
+			if !pause.For(ctx, UntilNext(time.Now(), period)) {
 				return nil
 			}
 		}
@@ -140,7 +129,7 @@ func (r Runner) Sweeps(period time.Duration, list []Sweep, waits map[string][]po
 		}
 		for {
 			turn()
-			if !Sleep(ctx, UntilNext(time.Now(), period)) {
+			if !pause.For(ctx, UntilNext(time.Now(), period)) {
 				return nil
 			}
 		}

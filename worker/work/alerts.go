@@ -8,10 +8,10 @@ import (
 
 	"dropbell/adapters/push/webpush"
 	"dropbell/domain/delivery"
+	"dropbell/domain/pause"
 	"dropbell/domain/staff"
 	"dropbell/domain/staff/alert"
 	"dropbell/domain/user"
-	"dropbell/worker/shell"
 )
 
 const (
@@ -29,7 +29,7 @@ func (d Deps) sealAddresses(ctx context.Context) error {
 			return nil
 		}
 		d.Log.Warn("addresses of chat groups cannot be sealed yet", "error", err)
-		if !shell.Sleep(ctx, 10*time.Second) {
+		if !pause.For(ctx, 10*time.Second) {
 			return nil
 		}
 	}

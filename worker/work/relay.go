@@ -18,6 +18,7 @@ import (
 	"dropbell/adapters/watermill"
 	"dropbell/domain/event"
 	"dropbell/domain/event/hook"
+	"dropbell/domain/pause"
 	"dropbell/worker/shell"
 )
 
@@ -133,11 +134,11 @@ func (k *Relay) Run(ctx context.Context) error {
 		if time.Since(failed) > 2*shell.Rest {
 			attempt(ctx)
 		}
-		pause := relayIdle
+		period := relayIdle
 		if time.Since(last) > relayRestAfter {
-			pause = shell.Rest
+			period = shell.Rest
 		}
-		if !shell.Sleep(ctx, shell.UntilNext(time.Now(), pause)) {
+		if !pause.For(ctx, shell.UntilNext(time.Now(), period)) {
 			return nil
 		}
 	}

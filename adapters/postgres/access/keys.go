@@ -44,13 +44,9 @@ func (s Staff) Keys(ctx context.Context) ([]staff.Key, error) {
 func (s Staff) InsertKey(ctx context.Context, k staff.Key, hash []byte, requestKey string, e staff.Entry) (staff.Key, error) {
 	err := s.Tx(ctx, func(tx pgx.Tx) error {
 		if requestKey != "" {
-			tag, err := tx.Exec(ctx, `insert into idempotency_keys (actor, key, request_hash, status, locked_until) values ($1, $2, '', 0, now())
-				on conflict (actor, key) do nothing`, e.Actor.Label, "key.create:"+requestKey)
-			if err != nil {
+			if err := pg.Change(ctx, tx, staff.ErrKeyRepeated, `insert into idempotency_keys (actor, key, request_hash, status, locked_until) values ($1, $2, '', 0, now())
+				on conflict (actor, key) do nothing`, e.Actor.Label, "key.create:"+requestKey); err != nil {
 				return err
-			}
-			if tag.RowsAffected() == 0 {
-				return staff.ErrKeyRepeated
 			}
 		}
 		_, err := insertKey(ctx, tx, &k, hash, e)

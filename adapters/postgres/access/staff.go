@@ -246,12 +246,9 @@ func (s Staff) InsertSignIn(ctx context.Context, in staff.SignIn, e staff.Entry)
 // [staff.Store]. If two persons are to be linked concurrently, one of them is linked.
 func (s Staff) LinkIdentity(ctx context.Context, in staff.SignIn, who staff.Identity, e staff.Entry) error {
 	err := s.Tx(ctx, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, `update staff set sso_issuer = $2, sso_subject = $3 where id = $1 and (sso_issuer <> $2 or sso_subject in ('', $3))`, in.StaffID, who.Issuer, who.Subject)
-		if err != nil {
+		linked := staff.ErrSingleSignOn.Because("the member of staff is linked to another person at the identity provider")
+		if err := pg.Change(ctx, tx, linked, `update staff set sso_issuer = $2, sso_subject = $3 where id = $1 and (sso_issuer <> $2 or sso_subject in ('', $3))`, in.StaffID, who.Issuer, who.Subject); err != nil {
 			return err
-		}
-		if tag.RowsAffected() == 0 {
-			return staff.ErrSingleSignOn.Because("the member of staff is linked to another person at the identity provider")
 		}
 		if err := insertSignIn(ctx, tx, in); err != nil {
 			return err

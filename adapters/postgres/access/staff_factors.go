@@ -67,12 +67,8 @@ func lockFactors(ctx context.Context, tx pgx.Tx, staffID int64) (n int, err erro
 // RenameFactor returns [staff.ErrFactorNotFound] if the member has no such factor.
 func (s Staff) RenameFactor(ctx context.Context, staffID, id int64, name string, e staff.Entry) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, `update second_factors set name = $3 where staff_id = $1 and id = $2`, staffID, id, name)
-		if err != nil {
+		if err := pg.Change(ctx, tx, staff.ErrFactorNotFound, `update second_factors set name = $3 where staff_id = $1 and id = $2`, staffID, id, name); err != nil {
 			return err
-		}
-		if tag.RowsAffected() == 0 {
-			return staff.ErrFactorNotFound
 		}
 		return pg.InsertAudit(ctx, tx, e)
 	})
@@ -130,11 +126,7 @@ func useProof(ctx context.Context, tx pgx.Tx, staffID int64, p staff.Proof) erro
 			where staff_id = @member and id = @id and counter < @counter`,
 			pgx.NamedArgs{"member": staffID, "id": p.Factor.ID, "counter": p.Factor.Counter, "secret": p.Factor.Secret}
 	}
-	tag, err := tx.Exec(ctx, sql, args)
-	if err == nil && tag.RowsAffected() == 0 {
-		return staff.ErrSecondFactor
-	}
-	return err
+	return pg.Change(ctx, tx, staff.ErrSecondFactor, sql, args)
 }
 
 // RecoveryCodesLeft returns how many of the member's codes were not used yet.

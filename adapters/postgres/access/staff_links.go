@@ -72,12 +72,8 @@ func (s Staff) UsePasswordLink(ctx context.Context, hash []byte, now time.Time, 
 		if l, m, err = passwordLink(ctx, tx, hash, now, "for update of staff"); err != nil {
 			return err
 		}
-		tag, err := tx.Exec(ctx, `delete from password_links where staff_id = $1 and hash = $2`, m.ID, hash)
-		if err != nil {
+		if err := pg.Change(ctx, tx, staff.ErrPasswordLink, `delete from password_links where staff_id = $1 and hash = $2`, m.ID, hash); err != nil { // used or replaced while this call waited for the member's row
 			return err
-		}
-		if tag.RowsAffected() == 0 { // used or replaced while this call waited for the member's row
-			return staff.ErrPasswordLink
 		}
 		if _, err := tx.Exec(ctx, `update staff set password_hash = $2, updated_at = now() where id = $1`, m.ID, passwordHash); err != nil {
 			return err

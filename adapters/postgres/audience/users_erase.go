@@ -75,12 +75,8 @@ func (s Users) Erasure(ctx context.Context, id user.ID) (*user.Erasure, error) {
 // LiftErasure lets the user be known again; see [user.ErasureStore].
 func (s Users) LiftErasure(ctx context.Context, id user.ID, e staff.Entry) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, `delete from erased_users where user_id = $1`, id)
-		if err != nil {
+		if err := pg.Change(ctx, tx, user.ErrNotErased, `delete from erased_users where user_id = $1`, id); err != nil {
 			return err
-		}
-		if tag.RowsAffected() == 0 {
-			return user.ErrNotErased
 		}
 		return pg.InsertAudit(ctx, tx, e)
 	})

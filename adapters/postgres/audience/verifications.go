@@ -164,12 +164,8 @@ func (s Verifications) Take(ctx context.Context, id int64, lasting time.Duration
 
 // Arm stores the hash of a code; see [verification.SendStore].
 func (s Verifications) Arm(ctx context.Context, t verification.Taken, hash []byte) error {
-	tag, err := s.Pool.Exec(ctx, `update phone_verifications set code_hash = $3, expires_at = clock_timestamp() + $4::interval
-		where id = $1 and token = $2 and state = 'sending' and confirmed_at is null`, t.ID, t.Token, hash, verification.CodeFor)
-	if err == nil && tag.RowsAffected() == 0 {
-		return delivery.ErrNoWork
-	}
-	return pg.Translate(err)
+	return pg.Translate(pg.Change(ctx, s.Pool, delivery.ErrNoWork, `update phone_verifications set code_hash = $3, expires_at = clock_timestamp() + $4::interval
+		where id = $1 and token = $2 and state = 'sending' and confirmed_at is null`, t.ID, t.Token, hash, verification.CodeFor))
 }
 
 // End records the outcome of a message; see [verification.SendStore].

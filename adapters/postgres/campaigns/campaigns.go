@@ -242,12 +242,8 @@ func (s Campaigns) Save(ctx context.Context, ch campaign.Change) (campaign.Campa
 				return err
 			}
 		}
-		tag, err := tx.Exec(ctx, saveCampaignSQL, args)
-		if err != nil {
+		if err := pg.Change(ctx, tx, fault.ErrStale, saveCampaignSQL, args); err != nil {
 			return err
-		}
-		if tag.RowsAffected() == 0 {
-			return fault.ErrStale
 		}
 		if ch.Step == campaign.Publishing {
 			if err := freeze(ctx, tx, c, ch.Rule); err != nil {
@@ -280,13 +276,9 @@ func (s Campaigns) Save(ctx context.Context, ch campaign.Change) (campaign.Campa
 // concurrent publications wait for each other, and the database's clock decides.
 func claimPublication(ctx context.Context, tx pgx.Tx, c campaign.Campaign) error {
 	key := c.Fingerprint()
-	tag, err := tx.Exec(ctx, `insert into campaign_publications as p (fingerprint, campaign_id, published_at) values ($1, $2, clock_timestamp())
+	return pg.Change(ctx, tx, campaign.ErrPublished, `insert into campaign_publications as p (fingerprint, campaign_id, published_at) values ($1, $2, clock_timestamp())
 		on conflict (fingerprint) do update set campaign_id = excluded.campaign_id, published_at = excluded.published_at
 		where p.published_at <= clock_timestamp() - $3::interval`, key[:], c.ID, campaign.RepublishAfter)
-	if err == nil && tag.RowsAffected() == 0 {
-		return campaign.ErrPublished
-	}
-	return err
 }
 
 // steer applies a transition to the campaign's batches. Transactions that are storing batches

@@ -42,14 +42,10 @@ func (s Campaigns) Start(ctx context.Context, id int64) (wait time.Duration, err
 func (s Campaigns) BeginCut(ctx context.Context, id int64, lasting time.Duration) (campaign.Cut, error) {
 	cut := campaign.Cut{Token: uuid.NewString()}
 	err := s.Tx(ctx, func(tx pgx.Tx) (err error) {
-		tag, err := tx.Exec(ctx, `update campaigns set cut_token = $2, cut_lease_until = clock_timestamp() + $3::interval
+		if err := pg.Change(ctx, tx, campaign.ErrNotStartable, `update campaigns set cut_token = $2, cut_lease_until = clock_timestamp() + $3::interval
 			where id = $1 and state in ('running', 'paused') and started_at is not null and cut_at is null
-				and (cut_token is null or cut_lease_until < clock_timestamp())`, id, cut.Token, lasting)
-		if err != nil {
+				and (cut_token is null or cut_lease_until < clock_timestamp())`, id, cut.Token, lasting); err != nil {
 			return err
-		}
-		if tag.RowsAffected() == 0 {
-			return campaign.ErrNotStartable
 		}
 		cut.Campaign, err = scanCampaign(tx.QueryRow(ctx, `select `+campaignColumns+`, c.cut_after,
 			coalesce((select max(seq) + 1 from campaign_messages m where m.campaign_id = c.id), 0), c.people`+campaignFrom+`where c.id = $1`, id),
@@ -116,11 +112,7 @@ func (s Campaigns) Append(ctx context.Context, c campaign.Cut, ms []campaign.Mes
 	maps.Copy(args, pgx.StrictNamedArgs{"token": c.Token, "after": last[n-1], "people": people,
 		"seqs": seqs, "firsts": first, "lasts": last, "users": users, "strangers": strangers})
 	return s.Tx(ctx, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, appendSQL, args)
-		if err == nil && tag.RowsAffected() == 0 {
-			return delivery.ErrLeaseLost
-		}
-		return err
+		return pg.Change(ctx, tx, delivery.ErrLeaseLost, appendSQL, args)
 	})
 }
 

@@ -22,14 +22,10 @@ func (s Campaigns) ApprovedReach(ctx context.Context, id int64) (n int64, err er
 // to a token that no worker has, and never expires.
 func (s Campaigns) Hold(ctx context.Context, c campaign.Cut, ch campaign.Change) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, `update campaigns set state = 'paused', held_at = clock_timestamp(), approval_asked_at = clock_timestamp(), approved_by = $3,
+		if err := pg.Change(ctx, tx, delivery.ErrLeaseLost, `update campaigns set state = 'paused', held_at = clock_timestamp(), approval_asked_at = clock_timestamp(), approved_by = $3,
 				cut_token = $4, cut_lease_until = 'infinity', version = version + 1, updated_at = now()
-			where id = $1 and cut_token = $2 and cut_at is null and state in ('running', 'paused')`, c.ID, c.Token, ch.Ask.AskedBy, uuid.NewString())
-		if err != nil {
+			where id = $1 and cut_token = $2 and cut_at is null and state in ('running', 'paused')`, c.ID, c.Token, ch.Ask.AskedBy, uuid.NewString()); err != nil {
 			return err
-		}
-		if tag.RowsAffected() == 0 {
-			return delivery.ErrLeaseLost
 		}
 		if err := insertRequest(ctx, tx, ch.Campaign, *ch.Ask); err != nil {
 			return err

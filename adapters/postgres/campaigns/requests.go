@@ -138,14 +138,10 @@ func settleRequest(ctx context.Context, tx pgx.Tx, ch campaign.Change) error {
 	c := ch.Campaign
 	switch {
 	case ch.Decision != nil:
-		tag, err := tx.Exec(ctx, `update campaign_requests set state = $3, decided_by = $4, decided_reason = $5, decided_at = clock_timestamp()
+		if err := pg.Change(ctx, tx, approval.ErrLapsed, `update campaign_requests set state = $3, decided_by = $4, decided_reason = $5, decided_at = clock_timestamp()
 			where id = $1 and campaign_id = $2 and state = 'asked'`,
-			ch.Decision.Request, c.ID, string(ch.Decision.State), pg.AuditActor(ch.Entry.Actor), ch.Decision.Reason)
-		if err != nil {
+			ch.Decision.Request, c.ID, string(ch.Decision.State), pg.AuditActor(ch.Entry.Actor), ch.Decision.Reason); err != nil {
 			return err
-		}
-		if tag.RowsAffected() == 0 {
-			return approval.ErrLapsed
 		}
 	case c.ApprovalAskedAt == nil || ch.Ask != nil:
 		if _, err := tx.Exec(ctx, `update campaign_requests set state = 'lapsed', decided_by = $2, decided_at = clock_timestamp()

@@ -206,7 +206,7 @@ func (s Gates) Allot(ctx context.Context, templateID, epoch int64, parts []int64
 		if !active {
 			return gate.ErrStaleEpoch
 		}
-		tag, err := tx.Exec(ctx, `
+		return pg.Change(ctx, tx, gate.ErrOverAllotted, `
 			with given as (
 				select f.shard, greatest(f.allot, a.allot) as allot
 				from gate_shards f join unnest($3::bigint[]) with ordinality as a (allot, n) on f.shard = a.n - 1 where f.template_id = $1
@@ -214,10 +214,6 @@ func (s Gates) Allot(ctx context.Context, templateID, epoch int64, parts []int64
 			update gate_shards f set allot = given.allot from given where f.template_id = $1 and f.shard = given.shard
 				and exists (select from templates t join gates g on g.template_id = t.id where t.id = $1 and g.epoch = $2 and g.state = 'standing'
 					and g.base + (select sum(allot) from given) <= t.stock - t.held)`, templateID, epoch, parts)
-		if err == nil && tag.RowsAffected() == 0 {
-			return gate.ErrOverAllotted
-		}
-		return err
 	})
 }
 

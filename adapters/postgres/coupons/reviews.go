@@ -90,15 +90,11 @@ func (s Reviews) Members(ctx context.Context, id, after int64, appealed bool, li
 // Decide stores a decision; see [review.Store].
 func (s Reviews) Decide(ctx context.Context, before, after review.Review, e staff.Entry) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, `update reviews set state = $3, proposed = $4, proposer = $5, reason = $6, actor = $7, suspended_at = $8, changed_at = clock_timestamp()
+		if err := pg.Change(ctx, tx, review.ErrState, `update reviews set state = $3, proposed = $4, proposer = $5, reason = $6, actor = $7, suspended_at = $8, changed_at = clock_timestamp()
 			where id = $1 and state = $2 and proposed = $9 and changed_at = $10`,
 			before.ID, string(before.State), string(after.State), string(after.Proposed), after.Proposer, after.Reason, after.Actor, after.SuspendedAt,
-			string(before.Proposed), before.ChangedAt)
-		if err != nil {
+			string(before.Proposed), before.ChangedAt); err != nil {
 			return err
-		}
-		if tag.RowsAffected() == 0 {
-			return review.ErrState
 		}
 		return pg.InsertAudit(ctx, tx, e)
 	})
@@ -120,16 +116,13 @@ func (s Reviews) Answer(ctx context.Context, id, couponID int64, answer, reason 
 		if err := tx.QueryRow(ctx, `select from reviews where id = $1 for no key update`, id).Scan(); err != nil {
 			return err
 		}
-		tag, err := tx.Exec(ctx, `update review_coupons set answer = $3, answered_at = clock_timestamp(), answered_by = $4
-			where review_id = $1 and coupon_id = $2 and appealed_at is not null and answer = ''`, id, couponID, answer, pg.AuditActor(e.Actor))
-		if err != nil {
+		if err := pg.Change(ctx, tx, review.ErrNoAppeal, `update review_coupons set answer = $3, answered_at = clock_timestamp(), answered_by = $4
+			where review_id = $1 and coupon_id = $2 and appealed_at is not null and answer = ''`, id, couponID, answer, pg.AuditActor(e.Actor)); err != nil {
 			return err
-		}
-		if tag.RowsAffected() == 0 {
-			return review.ErrNoAppeal
 		}
 		var done []int64
 		if answer == "restored" {
+			var err error
 			if done, err = reinstateOne(ctx, tx, couponID, pg.AuditActor(e.Actor), reason); err != nil {
 				return err
 			}

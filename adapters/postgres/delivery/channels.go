@@ -40,13 +40,9 @@ where channel = @channel and updated_at = @was_updated_at`
 // the setting has not changed since; see [delivery.SettingStore].
 func (s Channels) SaveSetting(ctx context.Context, old, next delivery.Setting, e staff.Entry) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, saveSettingSQL, pgx.StrictNamedArgs{"channel": next.Channel, "was_updated_at": old.UpdatedAt,
-			"paused": next.Paused, "reason": next.PausedReason, "at": next.PausedAt, "by": next.PausedBy, "rate": next.RatePerSecond})
-		if err != nil {
+		if err := pg.Change(ctx, tx, fault.ErrStale, saveSettingSQL, pgx.StrictNamedArgs{"channel": next.Channel, "was_updated_at": old.UpdatedAt,
+			"paused": next.Paused, "reason": next.PausedReason, "at": next.PausedAt, "by": next.PausedBy, "rate": next.RatePerSecond}); err != nil {
 			return err
-		}
-		if tag.RowsAffected() == 0 {
-			return fault.ErrStale
 		}
 		return pg.InsertAudit(ctx, tx, e)
 	})

@@ -145,13 +145,9 @@ func (s Configured) Delete(ctx context.Context, p provider.Provider, e staff.Ent
 		if err := changing(ctx, tx); err != nil {
 			return err
 		}
-		tag, err := tx.Exec(ctx, `update providers set secrets = null, secret_names = '{}', settings = '{}', deleted_at = clock_timestamp(), version = version + 1,
+		if err := pg.Change(ctx, tx, fault.ErrStale, `update providers set secrets = null, secret_names = '{}', settings = '{}', deleted_at = clock_timestamp(), version = version + 1,
 				changed = nextval('provider_changes'), updated_at = clock_timestamp()
-			where id = $1 and version = $2 and not enabled and deleted_at is null`, p.ID, p.Version)
-		if err == nil && tag.RowsAffected() == 0 {
-			return fault.ErrStale
-		}
-		if err != nil {
+			where id = $1 and version = $2 and not enabled and deleted_at is null`, p.ID, p.Version); err != nil {
 			return err
 		}
 		return pg.InsertAudit(ctx, tx, e)

@@ -67,13 +67,9 @@ func (s DeadLetters) DeadLetterJobs(ctx context.Context, shops []int64, limit in
 // CancelDeadLetterJob stops a running job; see [delivery.DeadLetterStore].
 func (s DeadLetters) CancelDeadLetterJob(ctx context.Context, id int64, shops []int64, e staff.Entry) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, `update dead_letter_jobs set state = 'cancelled', finished_at = now()
-			where id = $2 and state = 'running' and`+withinShops, append([]int64{}, shops...), id)
-		if err != nil {
+		if err := pg.Change(ctx, tx, delivery.ErrNoDeadLetterJob, `update dead_letter_jobs set state = 'cancelled', finished_at = now()
+			where id = $2 and state = 'running' and`+withinShops, append([]int64{}, shops...), id); err != nil {
 			return err
-		}
-		if tag.RowsAffected() == 0 {
-			return delivery.ErrNoDeadLetterJob
 		}
 		return pg.InsertAudit(ctx, tx, e)
 	})

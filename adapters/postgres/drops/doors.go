@@ -18,12 +18,8 @@ import (
 // of users of a door that moves count to its new opening.
 func (s Templates) SaveDoors(ctx context.Context, t template.Template, tests []door.Test, e staff.Entry) (template.Template, error) {
 	err := s.Tx(ctx, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, `update templates set doors = $3, version = version + 1, updated_at = now() where id = $1 and version = $2`, t.ID, t.Version, len(t.Doors))
-		if err != nil {
+		if err := pg.Change(ctx, tx, fault.ErrStale, `update templates set doors = $3, version = version + 1, updated_at = now() where id = $1 and version = $2`, t.ID, t.Version, len(t.Doors)); err != nil {
 			return err
-		}
-		if tag.RowsAffected() == 0 {
-			return fault.ErrStale
 		}
 		old, err := doorsBefore(ctx, tx, t)
 		if err != nil {

@@ -75,12 +75,8 @@ func (s Draws) Strike(ctx context.Context, templateID int64, who user.ID, reason
 		case before == draw.Struck || before == draw.Lapsed:
 			return draw.ErrStruck
 		}
-		tag, err := tx.Exec(ctx, strikeSQL, templateID, who, reason, d.Seal != "")
-		if err != nil {
+		if err := pg.Change(ctx, tx, draw.ErrUsed, strikeSQL, templateID, who, reason, d.Seal != ""); err != nil {
 			return err
-		}
-		if tag.RowsAffected() == 0 {
-			return draw.ErrUsed
 		}
 		// A draw that was made is made again: the next ticket in the order moves up.
 		_, err = tx.Exec(ctx, `update draws set struck = struck + 1, won = won - $2::int, state = case when state in ('drawn', 'offered', 'done') then 'sealed' else state end

@@ -98,12 +98,8 @@ func (s Models) SaveModel(ctx context.Context, m template.Model, most int, e sta
 
 // changeModel changes one model by an update that names it as $1, with its audit entry.
 func changeModel(ctx context.Context, tx pgx.Tx, e staff.Entry, update string, args ...any) error {
-	tag, err := tx.Exec(ctx, update, args...)
-	if err != nil {
+	if err := pg.Change(ctx, tx, template.ErrModelNotFound, update, args...); err != nil {
 		return err
-	}
-	if tag.RowsAffected() == 0 {
-		return template.ErrModelNotFound
 	}
 	return pg.InsertAudit(ctx, tx, e)
 }

@@ -140,11 +140,7 @@ func (s Rehearsals) Take(ctx context.Context, token string, lease time.Duration)
 // change updates a running rehearsal at a point, or returns [rehearsal.ErrLost].
 func (s Rehearsals) change(ctx context.Context, point string, id int64, token, set string, args ...any) error {
 	return killpoint.Around(point, func() error {
-		tag, err := s.Pool.Exec(ctx, `update rehearsals set `+set+` where id = $1 and token = $2 and state = 'running'`, append([]any{id, token}, args...)...)
-		if err == nil && tag.RowsAffected() == 0 {
-			return rehearsal.ErrLost
-		}
-		return pg.Translate(err)
+		return pg.Translate(pg.Change(ctx, s.Pool, rehearsal.ErrLost, `update rehearsals set `+set+` where id = $1 and token = $2 and state = 'running'`, append([]any{id, token}, args...)...))
 	})
 }
 

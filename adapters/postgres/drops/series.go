@@ -120,15 +120,11 @@ func (s Series) Save(ctx context.Context, n series.Series, e staff.Entry) (serie
 	}
 	args["id"], args["version"], args["state"] = n.ID, n.Version, n.State
 	err = s.Tx(ctx, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, `update series set name = @name, rule = @rule, starts_on = @starts::text::date, clock = @clock, skips = @skips::text[]::date[],
+		if err := pg.Change(ctx, tx, fault.ErrStale, `update series set name = @name, rule = @rule, starts_on = @starts::text::date, clock = @clock, skips = @skips::text[]::date[],
 			skip_holidays = @skip_holidays, publishes = @publishes, content = @content, state = @state, version = version + 1, due_at = clock_timestamp(),
 			ended_at = case when state <> 'ended' and @state = 'ended' then clock_timestamp() else ended_at end
-			where id = @id and version = @version`, args)
-		if err != nil {
+			where id = @id and version = @version`, args); err != nil {
 			return err
-		}
-		if tag.RowsAffected() == 0 {
-			return fault.ErrStale
 		}
 		return pg.InsertAudit(ctx, tx, e)
 	})

@@ -183,13 +183,9 @@ func (s Slots) StoreTogether(ctx context.Context, cuts []reminder.Cut, bs []remi
 
 // KeepTogether renews the lease for cutting; see [reminder.TogetherStore].
 func (s Slots) KeepTogether(ctx context.Context, cuts []reminder.Cut, lasting time.Duration) error {
-	tag, err := s.Pool.Exec(ctx, `update slots set cut_lease_until = clock_timestamp() + $3::interval
+	return pg.Translate(pg.Change(ctx, s.Pool, delivery.ErrLeaseLost, `update slots set cut_lease_until = clock_timestamp() + $3::interval
 		where id = any(array(select id from slots where id = any($1) order by id for update)) and cut_token = $2 and state = 'firing'`,
-		idsOf(cuts), cuts[0].Token, lasting)
-	if err == nil && tag.RowsAffected() == 0 {
-		return delivery.ErrLeaseLost
-	}
-	return pg.Translate(err)
+		idsOf(cuts), cuts[0].Token, lasting))
 }
 
 func idsOf(cuts []reminder.Cut) []int64 {

@@ -117,12 +117,8 @@ func (s Templates) Save(ctx context.Context, c template.Change) (template.Templa
 		if err != nil {
 			return err
 		}
-		tag, err := tx.Exec(ctx, saveTemplateSQL, args)
-		if err != nil {
+		if err := pg.Change(ctx, tx, fault.ErrStale, saveTemplateSQL, args); err != nil {
 			return err
-		}
-		if tag.RowsAffected() == 0 {
-			return fault.ErrStale
 		}
 		if err := keepForWaiters(ctx, tx, t, raised); err != nil {
 			return err

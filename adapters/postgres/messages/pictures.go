@@ -92,11 +92,7 @@ func (s Pictures) Pictures(ctx context.Context, shop, before int64, limit int) (
 // Describe changes the alternative text of a picture.
 func (s Pictures) Describe(ctx context.Context, p picture.Picture, e staff.Entry) error {
 	return pg.Translate(s.Tx(ctx, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, `update pictures set alt = $3 where shop_number = $1 and hash = $2`, p.Shop, p.Hash, p.Alt)
-		if err == nil && tag.RowsAffected() == 0 {
-			return picture.ErrNotFound
-		}
-		if err != nil {
+		if err := pg.Change(ctx, tx, picture.ErrNotFound, `update pictures set alt = $3 where shop_number = $1 and hash = $2`, p.Shop, p.Hash, p.Alt); err != nil {
 			return err
 		}
 		return pg.InsertAudit(ctx, tx, e)

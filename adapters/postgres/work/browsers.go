@@ -80,15 +80,11 @@ func (s Alerts) ForgetBrowser(ctx context.Context, b alert.Browser) error {
 
 // TryBrowser raises a test alert for one browser.
 func (s Alerts) TryBrowser(ctx context.Context, member, id int64, deadline time.Duration) error {
-	tag, err := s.Pool.Exec(ctx, `
+	return pg.Translate(pg.Change(ctx, s.Pool, alert.ErrNoBrowser, `
 		with b as (select id from staff_browsers where id = $1 and staff_id = $2),
 		a as (insert into alerts (kind, key, member_id, name, ended_at) select $3, $4, $2, '', clock_timestamp() from b returning id)
 		insert into alert_pushes (alert_id, browser_id, deadline_at) select a.id, b.id, clock_timestamp() + $5::interval from a, b`,
-		id, member, alert.Test, string(alert.Test)+":"+uuid.NewString(), deadline)
-	if err == nil && tag.RowsAffected() == 0 {
-		return alert.ErrNoBrowser
-	}
-	return pg.Translate(err)
+		id, member, alert.Test, string(alert.Test)+":"+uuid.NewString(), deadline))
 }
 
 // pushAlert makes a push of the alert for each browser of the members who see the alert; see

@@ -48,12 +48,8 @@ func (s DeadMessages) Discard(ctx context.Context, by staff.Actor, id int64) err
 
 func (s DeadMessages) settle(ctx context.Context, by staff.Actor, id int64, action, sql string) error {
 	err := s.Tx(ctx, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, sql, id)
-		if err != nil {
+		if err := pg.Change(ctx, tx, staff.ErrNoDeadMessage, sql, id); err != nil {
 			return err
-		}
-		if tag.RowsAffected() == 0 {
-			return staff.ErrNoDeadMessage
 		}
 		return pg.InsertAudit(ctx, tx, staff.Entry{Actor: by, Action: "dead_message." + action, ObjectKind: "dead_message", ObjectID: pg.Itoa(id)})
 	})

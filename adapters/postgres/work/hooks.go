@@ -148,11 +148,7 @@ func (s Hooks) RotateSecret(ctx context.Context, e hook.Endpoint, sealed []byte,
 // RemoveEndpoint removes an endpoint with its deliveries.
 func (s Hooks) RemoveEndpoint(ctx context.Context, id int64, entry staff.Entry) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, `delete from hook_endpoints where id = $1`, id)
-		if err == nil && tag.RowsAffected() == 0 {
-			return hook.ErrNotFound
-		}
-		if err != nil {
+		if err := pg.Change(ctx, tx, hook.ErrNotFound, `delete from hook_endpoints where id = $1`, id); err != nil {
 			return err
 		}
 		return pg.InsertAudit(ctx, tx, entry)

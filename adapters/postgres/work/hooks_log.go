@@ -56,18 +56,14 @@ func (s Hooks) Delivery(ctx context.Context, endpointID, id int64) (d hook.Detai
 // Replay sends an event again; see [hook.Store].
 func (s Hooks) Replay(ctx context.Context, endpointID, id int64, entry staff.Entry) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
-		tag, err := tx.Exec(ctx, `
+		if err := pg.Change(ctx, tx, hook.ErrDeliveryNotFound, `
 			with again as (
 				insert into hook_deliveries (endpoint_id, event_id, cause) select endpoint_id, event_id, 'replay' from hook_deliveries
 				where endpoint_id = $1 and id = $2 and state <> 'waiting' returning 1
 			), sooner as (
 				update hook_deliveries set next_at = clock_timestamp() where endpoint_id = $1 and id = $2 and state = 'waiting' returning 1
 			)
-			select from again union all select from sooner`, endpointID, id)
-		if err == nil && tag.RowsAffected() == 0 {
-			return hook.ErrDeliveryNotFound
-		}
-		if err != nil {
+			select from again union all select from sooner`, endpointID, id); err != nil {
 			return err
 		}
 		return pg.InsertAudit(ctx, tx, entry)

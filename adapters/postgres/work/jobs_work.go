@@ -39,12 +39,8 @@ func (s Jobs) LeaseJob(ctx context.Context, id int64, kinds []string, lasting ti
 
 // KeepJob renews a lease that has not been lost.
 func (s Jobs) KeepJob(ctx context.Context, l job.Lease, lasting time.Duration) error {
-	tag, err := s.Pool.Exec(ctx, `update jobs set lease_until = clock_timestamp() + $3 where id = $1 and lease_token = $2 and state = 'running'`,
-		l.ID, l.Token, lasting)
-	if err == nil && tag.RowsAffected() == 0 {
-		return job.ErrLeaseLost
-	}
-	return pg.Translate(err)
+	return pg.Translate(pg.Change(ctx, s.Pool, job.ErrLeaseLost, `update jobs set lease_until = clock_timestamp() + $3 where id = $1 and lease_token = $2 and state = 'running'`,
+		l.ID, l.Token, lasting))
 }
 
 // saveJobSQL returns the job as the step left it, nothing if the lease was lost.
@@ -121,12 +117,8 @@ where id = @id and lease_token = @token and state = 'running'`
 
 // SetBackJob stores that a step failed and gives the lease back.
 func (s Jobs) SetBackJob(ctx context.Context, l job.Lease, b job.Setback) error {
-	tag, err := s.Pool.Exec(ctx, setBackJobSQL, pgx.StrictNamedArgs{"id": l.ID, "token": l.Token, "attempts": b.Attempts,
-		"reason": b.Reason, "detail": brief(b.Detail), "over": b.Over, "wait": b.Wait})
-	if err == nil && tag.RowsAffected() == 0 {
-		return job.ErrLeaseLost
-	}
-	return pg.Translate(err)
+	return pg.Translate(pg.Change(ctx, s.Pool, job.ErrLeaseLost, setBackJobSQL, pgx.StrictNamedArgs{"id": l.ID, "token": l.Token, "attempts": b.Attempts,
+		"reason": b.Reason, "detail": brief(b.Detail), "over": b.Over, "wait": b.Wait}))
 }
 
 // ReleaseJob gives a lease back. The job goes to the end of the queue of due jobs.

@@ -65,11 +65,7 @@ func (s Uploads) storeParts(ctx context.Context, u *job.Upload, r io.Reader, lim
 		}
 	}
 	u.SHA256 = sum.Sum(nil)
-	tag, err := s.Pool.Exec(ctx, `update uploads set bytes = $2, sha256 = $3 where id = $1`, u.ID, u.Bytes, u.SHA256)
-	if err == nil && tag.RowsAffected() == 0 {
-		return job.ErrUploadNotFound
-	}
-	return pg.Translate(err)
+	return pg.Translate(pg.Change(ctx, s.Pool, job.ErrUploadNotFound, `update uploads set bytes = $2, sha256 = $3 where id = $1`, u.ID, u.Bytes, u.SHA256))
 }
 
 // uploadName keeps the last element of the file name that a browser sends.
@@ -100,11 +96,7 @@ func (s Uploads) Upload(ctx context.Context, id int64) (u job.Upload, err error)
 // SavePreviews stores the first rows of the tables in the file, for the file's page. It returns
 // [job.ErrUploadNotFound].
 func (s Uploads) SavePreviews(ctx context.Context, id int64, previews []job.Preview) error {
-	tag, err := s.Pool.Exec(ctx, `update uploads set previews = $2 where id = $1`, id, previews)
-	if err == nil && tag.RowsAffected() == 0 {
-		return job.ErrUploadNotFound
-	}
-	return pg.Translate(err)
+	return pg.Translate(pg.Change(ctx, s.Pool, job.ErrUploadNotFound, `update uploads set previews = $2 where id = $1`, id, previews))
 }
 
 // RemoveUpload removes a file that was refused, unless a job reads it. An absent file is no

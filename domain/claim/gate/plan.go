@@ -141,7 +141,10 @@ func (p Plan) Next(shards []Shard) Need {
 		return Need{} // another keeper has built it since the plan was read
 	}
 	if p.forTaps() < p.Base+p.Allot() && !p.ended() {
-		return Need{Step: Build, Reason: ReasonExcess}
+		if p.Reason == ReasonExcess { // their allotments were not enough
+			return Need{Step: Build, Reason: ReasonExcess}
+		}
+		return p.rebuild(p.latest(), ReasonExcess)
 	}
 	var lost []int
 	reason := ReasonExcess
@@ -188,6 +191,20 @@ func (p Plan) rebuild(bad []int, reason string) Need {
 		return Need{Step: BuildShards, Reason: reason, Shards: bad}
 	}
 	return Need{Step: Build, Reason: reason}
+}
+
+// latest returns the shards that were built last.
+func (p Plan) latest() (list []int) {
+	for i, part := range p.Parts {
+		switch {
+		case len(list) > 0 && part.Epoch < p.Parts[list[0]].Epoch:
+		case len(list) > 0 && part.Epoch == p.Parts[list[0]].Epoch:
+			list = append(list, i)
+		default:
+			list = []int{i}
+		}
+	}
+	return list
 }
 
 // standing reports whether the shard is there, whole, open, and of its epoch.

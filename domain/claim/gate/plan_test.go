@@ -68,6 +68,13 @@ func TestNext(t *testing.T) {
 		{"a fenced shard", func(_ *gate.Plan, s []gate.Shard) { s[0].Open = false }, gate.BuildShards, gate.ReasonLost, "[0]"},
 		{"a shard that was given too much", func(_ *gate.Plan, s []gate.Shard) { s[0].Allot++ }, gate.BuildShards, gate.ReasonExcess, "[0]"},
 		{"more on the shards than there is", func(p *gate.Plan, _ []gate.Shard) { p.Base++ }, gate.Build, gate.ReasonExcess, ""},
+		{"more on the shards since one was built", func(p *gate.Plan, s []gate.Shard) { p.Base++; p.Parts[1].Epoch++; s[1].Epoch++ }, gate.BuildShards, gate.ReasonExcess, "[1]"},
+		{"more although it was built once more", func(p *gate.Plan, s []gate.Shard) {
+			p.Base++
+			p.Reason = gate.ReasonExcess
+			p.Parts[1].Epoch++
+			s[1].Epoch++
+		}, gate.Build, gate.ReasonExcess, ""},
 		{"more on them than there was, in the end", func(p *gate.Plan, _ []gate.Shard) {
 			p.Template.Stored, p.Base = template.Closed, p.Base+1
 		}, gate.Rest, "", ""},

@@ -7,6 +7,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/fault"
 	"dropbell/domain/message"
+	"dropbell/domain/pause"
 	"dropbell/domain/user"
 )
 
@@ -115,11 +116,7 @@ func (s *Sender) admitted(ctx context.Context, load delivery.Load) bool {
 		if left -= max(wait, patience/100); left < 0 {
 			return false
 		}
-		t := time.NewTimer(wait)
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
+		if !pause.For(ctx, wait) {
 			return false
 		}
 	}

@@ -51,12 +51,17 @@ func bareInbox(ctx context.Context, _ *slog.Logger) (http.Handler, func(), error
 	if err != nil {
 		return nil, nil, err
 	}
+	var users int
+	if err := pool.QueryRow(ctx, `select max(id) from users`).Scan(&users); err != nil {
+		pool.Close()
+		return nil, nil, err
+	}
 	router := chi.NewRouter()
 	next, now := atomic.Int64{}, time.Now()
 	router.Get("/inbox", func(w http.ResponseWriter, r *http.Request) {
 		var read time.Time
 		var templates []int64
-		user := 1 + next.Add(1)*7919%readers*50
+		user := reader(int(next.Add(1)*7919%readers), users)
 		if err := pool.QueryRow(r.Context(), bareSQL, user).Scan(&read, &templates); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // Itoa returns n in decimal, as the audit log names objects.
@@ -45,6 +46,21 @@ func One[T any](ctx context.Context, q Reader, read pgx.RowToFunc[T], missing er
 		return row, missing
 	}
 	return row, Translate(err)
+}
+
+// A Writer runs statements without rows: a pool or a transaction.
+type Writer interface {
+	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+}
+
+// Change runs a statement. It returns none if the statement changed no row; the statement's own error
+// is not translated.
+func Change(ctx context.Context, w Writer, none error, sql string, args ...any) error {
+	tag, err := w.Exec(ctx, sql, args...)
+	if err == nil && tag.RowsAffected() == 0 {
+		return none
+	}
+	return err
 }
 
 // LockIDs returns the ids that a statement selects for update.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"dropbell/domain/pause"
 )
 
 // firstEntrant is the number of the first made-up user who enters the demo's draw.
@@ -29,10 +31,7 @@ func FillDraw(ctx context.Context, conn *pgx.Conn, id string, n int) error {
 		if err != nil || tag.RowsAffected() > 0 {
 			return err
 		}
-		wait := time.NewTimer(100 * time.Millisecond)
-		select {
-		case <-wait.C:
-		case <-ctx.Done():
+		if !pause.For(ctx, 100*time.Millisecond) {
 			return fmt.Errorf("the card of draw %s is not published: %w", id, context.Cause(ctx))
 		}
 	}
