@@ -11,14 +11,13 @@ create table removed_cells (
 );
 
 -- +goose StatementBegin
-create or replace function refuse_moved_shop() returns trigger language plpgsql as $$
+create function refuse_shop_of_removed_cell() returns trigger language plpgsql as $$
 begin
-    if exists (select from moves where shop_number = new.number and state in ('emptied', 'left'))
-        or exists (select from shops_elsewhere e where e.shop_number = new.number and not exists (select from moves m where m.shop_number = new.number and m.state = 'arriving'))
-        or exists (select from removed_cells r join cell c on c.number = r.cell) then
-        raise exception 'the shop has moved to another database' using errcode = 'DB003';
+    if exists (select from removed_cells r join cell c on c.number = r.cell) then
+        raise exception 'the database was taken out of the installation' using errcode = 'DB003';
     end if;
     return new;
 end
 $$;
 -- +goose StatementEnd
+create trigger shops_of_removed_cell before insert on shops for each row execute function refuse_shop_of_removed_cell();

@@ -64,6 +64,7 @@ func TestCellsByCommands(t *testing.T) {
 	if err != nil || len(held.Shops) != 1 || len(held.Arriving) != 0 || held.Number != 1 || held.Joined {
 		t.Errorf("the cell says %+v, %v", held, err)
 	}
+	o.Exec(`delete from outbox`)
 	run("tables are equal there and removed here", 0, "move", "10", "a")
 	o.Exec(`delete from outbox`)
 	for range 2 { // a command that died is given again
