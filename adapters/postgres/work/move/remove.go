@@ -56,7 +56,7 @@ func retire(ctx context.Context, tx pgx.Tx, number cell.Number) (lastID, lastCod
 	case len(shops) > 0:
 		left = append(left, "shops "+strings.Trim(fmt.Sprint(shops), "[]")+" (worker move SHOP CELL)")
 	case campaigns > 0:
-		left = append(left, fmt.Sprintf("%d campaigns of no shop", campaigns))
+		left = append(left, fmt.Sprintf("%d campaigns without a shop", campaigns))
 	}
 	if moving > 0 {
 		left = append(left, fmt.Sprintf("%d moves of shops that are not complete (worker doctor names them)", moving))
