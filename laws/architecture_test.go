@@ -487,6 +487,24 @@ func TestPointsFailInBenchmarksAlone(t *testing.T) {
 	}
 }
 
+// TestDrawsGoByTheDatabase: the workers that take the steps of a draw have clocks that differ, so all instants of a
+// draw come from the clock of the database.
+func TestDrawsGoByTheDatabase(t *testing.T) {
+	seen := 0
+	for _, s := range sources(t) {
+		if s.dir != "adapters/beacon" && !strings.HasPrefix(s.path, "adapters/postgres/drops/draws") {
+			continue
+		}
+		seen++
+		for _, n := range append(uses(s.file, "time", "Now", "Since", "Until"), uses(s.file, "app", "Clock")...) {
+			t.Errorf("%s reads the clock of the machine\n\ta draw goes by clock_timestamp() of the database", s.at(n))
+		}
+	}
+	if seen < 5 {
+		t.Errorf("%d files of draws were looked at", seen)
+	}
+}
+
 func TestDomainHasNoClockAndNoVoice(t *testing.T) {
 	for _, s := range sources(t) {
 		if !within(s.dir, "domain") {

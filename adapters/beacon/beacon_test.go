@@ -4,11 +4,17 @@ import (
 	"bytes"
 	"encoding/hex"
 	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/cloudflare/circl/ecc/bls12381"
 
 	"dropbell/adapters/beacon"
+	"dropbell/adapters/localstack"
 	"dropbell/domain/draw"
 	"dropbell/musttest"
 )
@@ -55,5 +61,34 @@ func TestLocalBeacon(t *testing.T) {
 	}
 	if _, err := beacon.NewLocal([]byte("short")); err == nil {
 		t.Error("a short secret makes a beacon")
+	}
+}
+
+// TestDrandClientAgrees: npm's drand-client, which shares no code with this package, judges a round of quicknet and a round of the local beacon
+// alike, and refuses the signature of another round.
+func TestDrandClientAgrees(t *testing.T) {
+	dir := filepath.Join("testdata", "drand")
+	modules := localstack.NPMPackages(t, dir) // skips where there is no Node.js
+	local, err := beacon.NewLocal(bytes.Repeat([]byte("local"), 8))
+	musttest.OK(t, err)
+	home := t.TempDir()
+	script, err := os.ReadFile(filepath.Join(dir, "verify.mjs"))
+	musttest.OK(t, err)
+	musttest.OK(t, os.WriteFile(filepath.Join(home, "verify.mjs"), script, 0o600))
+	musttest.OK(t, os.Symlink(modules, filepath.Join(home, "node_modules")))
+	args := []string{filepath.Join(home, "verify.mjs")}
+	for key, sign := range map[string]func(int64) string{draw.QuicknetKey: func(int64) string { return signature1000 }, local.Public(): func(r int64) string { return hex.EncodeToString(local.Sign(r)) }} {
+		args = append(args, fmt.Sprintf("%s:1000:%s", key, sign(1000)), fmt.Sprintf("%s:1001:%s", key, sign(1000)))
+	}
+	out, err := exec.CommandContext(t.Context(), "node", args...).CombinedOutput()
+	musttest.OK(t, err)
+	said := strings.Split(strings.TrimSpace(string(out)), "\n")
+	if len(said) != 4 || !strings.Contains(string(out), randomness1000) {
+		t.Fatalf("%s", out)
+	}
+	for i, line := range said {
+		if refused := strings.HasPrefix(line, "refused"); refused != (i%2 == 1) {
+			t.Errorf("round %d: %s", 1000+i%2, line)
+		}
 	}
 }

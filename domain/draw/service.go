@@ -119,19 +119,24 @@ func (s *Service) Enter(ctx context.Context, w Wish) (m Mine, created bool, err 
 		return m, false, err
 	}
 	answer, err := s.Store.Enter(ctx, a)
-	if err != nil {
-		return m, false, err
-	}
-	if answer.Record == nil {
+	for err == nil && answer.Record == nil {
 		if err := answer.Window.refusal(); err != nil {
 			return m, false, err
 		}
-		// Another request of the user was committed while this one was being stored.
-		r, err := s.Store.Entry(ctx, templateID, by)
-		if err != nil {
-			return m, false, err
+		// Another request of the user was committed while this one was being stored. If the user has left since, this
+		// request is stored anew.
+		r, missing := s.Store.Entry(ctx, templateID, by)
+		switch {
+		case missing == nil:
+			answer.Record = &r
+		case errors.Is(missing, ErrNotEntered):
+			answer, err = s.Store.Enter(ctx, a)
+		default:
+			err = missing
 		}
-		answer.Record = &r
+	}
+	if err != nil {
+		return m, false, err
 	}
 	m.Record = *answer.Record
 	m.Draw.TemplateID = templateID

@@ -101,6 +101,21 @@ func (k Keys) Solved(text string, by user.ID, templateID int64, now time.Time) (
 	return time.UnixMilli(c.Data.At).UTC(), nil
 }
 
+// Solve finds the solution as a browser does, and returns it as ALTCHA's widget sends it.
+func (c Challenge) Solve() string {
+	prefix, _ := hex.DecodeString(c.Parameters.KeyPrefix) // texts of [Keys.Challenge]
+	salt, _ := hex.DecodeString(c.Parameters.Salt)
+	nonce, _ := hex.DecodeString(c.Parameters.Nonce)
+	text := append(append(salt, nonce...), 0, 0, 0, 0)
+	for counter := uint32(0); ; counter++ {
+		binary.BigEndian.PutUint32(text[len(text)-4:], counter)
+		if sum := sha256.Sum256(text); bytes.HasPrefix(sum[:], prefix) {
+			raw, _ := json.Marshal(payload{c, Solution{int64(counter), hex.EncodeToString(sum[:])}}) // numbers and texts
+			return base64.StdEncoding.EncodeToString(raw)
+		}
+	}
+}
+
 func (k Keys) signed(c Challenge) (ok bool) {
 	for _, one := range k.list {
 		ok = hmac.Equal([]byte(one.signature(c.Parameters)), []byte(c.Signature)) || ok

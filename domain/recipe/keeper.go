@@ -143,7 +143,7 @@ func (k *Keeper) bring(ctx context.Context, r Round) (err error) {
 		if why, err := fault.Refusal(err); err != nil || why != nil {
 			return errors.Join(err, k.finishIf(ctx, r, why))
 		}
-		if c.ID == 0 { // a calendar without drops
+		if c.ID == 0 { // no drop ahead to name
 			return k.finish(ctx, r, nil)
 		}
 		r.CampaignID, r.State = c.ID, Made
@@ -194,8 +194,7 @@ func (k *Keeper) create(ctx context.Context, r Round) (campaign.Campaign, error)
 	}
 	about, link, values := "", "", map[string]string{}
 	var openings []message.Opening
-	switch {
-	case r.Drop != 0:
+	if r.Drop != 0 {
 		t, err := k.Templates.Template(ctx, r.Drop)
 		if err != nil {
 			return campaign.Campaign{}, err
@@ -204,7 +203,8 @@ func (k *Keeper) create(ctx context.Context, r Round) (campaign.Campaign, error)
 		if address := t.ClaimAddress(); message.SafeAddress(address) {
 			link = address
 		}
-	case r.Form == Calendar:
+	}
+	if r.Settings.listsDrops(r.Form) {
 		list, err := k.Store.Ahead(ctx, recipe.Shop, r.At, r.At.AddDate(0, 0, calendarDays))
 		if err != nil || len(list) == 0 {
 			return campaign.Campaign{}, err
@@ -213,7 +213,8 @@ func (k *Keeper) create(ctx context.Context, r Round) (campaign.Campaign, error)
 			openings = append(openings, message.Opening{At: t.OpensAt.In(recipe.Zone()), Name: t.Name})
 		}
 	}
-	name := []rune(strings.TrimSpace(fmt.Sprintf("Recipe %s %s %s", strings.ReplaceAll(string(r.Form), "_", " "), r.At.In(recipe.Zone()).Format(time.DateOnly), about)))
+	// Two campaigns of a name that begin at the same instant count as a repetition, so the name has the number of the round.
+	name := []rune(strings.TrimSpace(fmt.Sprintf("Recipe round %d: %s %s %s", r.ID, strings.ReplaceAll(string(r.Form), "_", " "), r.At.In(recipe.Zone()).Format(time.DateOnly), about)))
 	spec := campaign.Spec{Shop: recipe.Shop, Name: string(name[:min(len(name), campaign.MaxName)]), Content: r.Settings.content(link, values, openings), Channel: r.Settings.Channel,
 		Audience: campaign.Audience{Kind: campaign.List, ID: r.SegmentID}, StartsAt: r.At.Truncate(time.Second), EndsAt: r.Until.Truncate(time.Second)}
 	if r.Form == WinBack {

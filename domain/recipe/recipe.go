@@ -62,7 +62,7 @@ type Settings struct {
 	On      bool             `json:"on"`
 	Channel delivery.Channel `json:"channel"`
 	// Texts are the messages by language; "" is the default. {{drop}} is the name of the drop, and {{drops}} are the
-	// drops of a calendar, a line each.
+	// shop's drops of the next seven days, a line each, in a calendar and for users who lost a drop.
 	Texts map[string]delivery.Text `json:"texts"`
 	// HoldOut is the percentage of the users found who get no message.
 	HoldOut int `json:"hold_out,omitempty"`
@@ -100,16 +100,32 @@ func (s Settings) Check(f Form) error {
 	}
 	if s.On || len(s.Texts) > 0 {
 		values, openings := map[string]string{}, []message.Opening(nil)
-		switch {
-		case f.AboutDrop():
+		if f.AboutDrop() {
 			values["drop"] = "x"
-		case f == Calendar:
+		}
+		if s.listsDrops(f) {
 			openings = []message.Opening{{Name: "x"}}
 		}
 		content := s.content("", values, openings)
 		content.Check(e)
 	}
 	return e.Err()
+}
+
+// drops is the placeholder of the next drops.
+const drops = "{{drops}}"
+
+// listsDrops reports whether the messages name the next drops of the shop. Without such a drop nothing is sent.
+func (s Settings) listsDrops(f Form) bool {
+	if f != Lost {
+		return f == Calendar
+	}
+	for _, t := range s.Texts {
+		if strings.Contains(t.Title+t.Body, drops) {
+			return true
+		}
+	}
+	return false
 }
 
 // content is the message with these values of its own placeholders. {{drops}} lists the openings in the language of
@@ -123,7 +139,7 @@ func (s Settings) content(link string, values map[string]string, openings []mess
 	for tag, t := range s.Texts {
 		put := strings.NewReplacer(pairs...)
 		if len(openings) > 0 {
-			put = strings.NewReplacer(append(slices.Clone(pairs), "{{drops}}", message.Agenda(languageOf(tag, t), openings))...)
+			put = strings.NewReplacer(append(slices.Clone(pairs), drops, message.Agenda(languageOf(tag, t), openings))...)
 		}
 		texts[tag] = delivery.Text{Title: put.Replace(t.Title), Body: put.Replace(t.Body)}
 	}
@@ -212,6 +228,8 @@ type Round struct {
 // A Listed is a round with the account of its campaign.
 type Listed struct {
 	Round
+	// DropName is the name of the drop that the round is about; empty = no drop.
+	DropName string
 	// Campaign is the state of the campaign; "" = there is none. Asked says that it waits for approval.
 	Campaign campaign.State
 	Asked    bool

@@ -17,6 +17,13 @@ const (
 	OfDraw PartKind = "draw"
 	// OfWaitlist is a waitlist: Came customers waited, and Got of them got one of the Back coupons that came back.
 	OfWaitlist PartKind = "waitlist"
+	// OfPass is the protection of the drop. Came customers came without a pass; all of them must be refused. Took is how long a puzzle took, 0 = the
+	// drop accepts none.
+	OfPass PartKind = "pass"
+	// OfEarly are the reminders of doors that open earlier: Came were due, and Got were sent.
+	OfEarly PartKind = "early"
+	// OfResult are the messages about the result of a draw: Came customers entered, and Got of them were told.
+	OfResult PartKind = "result"
 )
 
 // A Part is how one part of the opening went.
@@ -24,12 +31,12 @@ type Part struct {
 	Kind PartKind `json:"kind"`
 	// Name is that of the door.
 	Name string `json:"name,omitempty"`
-	// Came customers came, of whom Got got a coupon and Refused were refused.
+	// Came customers came, of whom Got got a coupon and Refused were refused. Parts that are messages count messages.
 	Came    int64 `json:"came"`
 	Got     int64 `json:"got"`
 	Refused int64 `json:"refused,omitempty"`
 	Back    int64 `json:"back,omitempty"`
-	// Took is how long it took from the last customer to the last coupon, in milliseconds.
+	// Took is how long it took from the last customer to the last coupon, in milliseconds, unless the kind says otherwise.
 	Took int64 `json:"took,omitempty"`
 	// Off are the coupons that were given wrongly, or not given; it must be 0.
 	Off int64 `json:"off,omitempty"`
@@ -54,6 +61,20 @@ func (r *Report) AddDoor(name string, came Result) {
 // AddStrangers adds what became of the customers without a door. A coupon for one of them is off.
 func (r *Report) AddStrangers(came Result) {
 	r.add(Part{Kind: OfStrangers, Came: came.Came(), Got: came.Issued + came.Again, Refused: came.Refused, Off: came.Issued + came.Again})
+}
+
+// AddPasses adds what became of the customers who came without a pass. A customer who was not refused is off.
+func (r *Report) AddPasses(came, refused, puzzle int64) {
+	r.add(Part{Kind: OfPass, Came: came, Refused: refused, Took: puzzle, Off: came - refused})
+}
+
+// AddEarly adds the reminders of doors that open earlier.
+func (r *Report) AddEarly(due, sent int64) { r.add(Part{Kind: OfEarly, Came: due, Got: sent}) }
+
+// AddResult adds the messages about the result of a draw. Each entry must have a message that was due, of which sent were sent.
+func (r *Report) AddResult(entered, due, sent int64) {
+	off := entered - due
+	r.add(Part{Kind: OfResult, Came: entered, Got: sent, Off: max(off, -off)})
 }
 
 // AddDraw adds a draw with its entries and coupons, made took milliseconds after the entries closed. Each entry wins while there are coupons.

@@ -117,7 +117,7 @@ type Report struct {
 	// SoldOut is how long after the opening the last coupon was given, 0 = some are left. ExpectedSoldOut is the forecast of it.
 	SoldOut         int64 `json:"sold_out,omitempty"`
 	ExpectedSoldOut int64 `json:"expected_sold_out,omitempty"`
-	// Parts are the gate, doors, draw and waitlist of the drop.
+	// Parts are the gate, doors, protection, draw and waitlist of the drop, and the messages that belong to them.
 	Parts []Part `json:"parts,omitempty"`
 	// Oversold are coupons beyond the stock, Off the sum of all differences of the balance sheet; both must be 0.
 	Oversold int64 `json:"oversold"`

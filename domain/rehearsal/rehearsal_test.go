@@ -98,11 +98,15 @@ func TestParts(t *testing.T) {
 	r.AddDraw(30, 10, 5)
 	r.AddStrangers(Result{Refused: 4})
 	r.AddWaitlist(50, 5, 5, 9)
-	if p, ok := r.Part(OfGate); !r.Sound() || !ok || p.Refused != 1 || len(r.Parts) != 4 {
+	r.AddPasses(3, 3, 12)
+	r.AddEarly(7, 6)
+	r.AddResult(30, 30, 29)
+	if p, ok := r.Part(OfGate); !r.Sound() || !ok || p.Refused != 1 || len(r.Parts) != 7 {
 		t.Errorf("%+v", r)
 	}
 	for what, add := range map[string]func(*Report){"more stored than accepted": func(r *Report) { r.AddGate(9, 10, 0) }, "too few winners": func(r *Report) { r.AddDraw(30, 9, 0) },
-		"a coupon for a stranger": func(r *Report) { r.AddStrangers(Result{Issued: 1}) }, "a coupon that stays": func(r *Report) { r.AddWaitlist(50, 4, 5, 0) }} {
+		"a coupon for a stranger": func(r *Report) { r.AddStrangers(Result{Issued: 1}) }, "a coupon that stays": func(r *Report) { r.AddWaitlist(50, 4, 5, 0) },
+		"a customer without a pass": func(r *Report) { r.AddPasses(3, 2, 0) }, "an entry that is told nothing": func(r *Report) { r.AddResult(30, 29, 29) }} {
 		r := Report{Stock: 10}
 		if add(&r); r.Off != 1 {
 			t.Errorf("%s: %+v", what, r)

@@ -136,7 +136,7 @@ func (r *running) tap(ctx context.Context, by user.ID, at time.Time, tap int) {
 	case err == nil:
 		result.Issued++
 		r.Tally.Issued.Add(1)
-	case fault.KindOf(err) == fault.Conflict:
+	case fault.KindOf(err) == fault.Conflict, fault.KindOf(err) == fault.Denied:
 		result.Refused++
 	default:
 		result.Failed++

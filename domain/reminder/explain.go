@@ -56,6 +56,7 @@ const (
 	StepDrawOffered  StepKind = "draw_offered" // Planned is when the offer ends
 	StepDrawAccepted StepKind = "draw_accepted"
 	StepDrawLapsed   StepKind = "draw_lapsed"
+	StepDrawRefused  StepKind = "draw_refused" // a winner; Reason says why there was no coupon
 	// Changes of a coupon.
 	StepCouponLocked   StepKind = "coupon_locked"
 	StepCouponUsed     StepKind = "coupon_used"

@@ -74,6 +74,12 @@ func (s *sale) openSoon() {
 
 // publishDrop publishes a drop. more are further fields.
 func (c *claims) publishDrop(name, mode, obtain string, stock int64, limit int, opensIn time.Duration, more ...map[string]any) int64 {
+	id := c.draftDrop(name, mode, obtain, stock, limit, opensIn, more...)
+	c.crowd.must(c.ctx, call{method: "POST", path: fmt.Sprintf("/admin/templates/%d/publish", id), body: map[string]any{"reason": "chaos"}}, nil)
+	return id
+}
+
+func (c *claims) draftDrop(name, mode, obtain string, stock int64, limit int, opensIn time.Duration, more ...map[string]any) int64 {
 	opens := time.Now().Add(opensIn).Truncate(time.Second).UTC()
 	var t templateBody
 	body := map[string]any{
@@ -83,7 +89,6 @@ func (c *claims) publishDrop(name, mode, obtain string, stock int64, limit int, 
 		maps.Copy(body, m)
 	}
 	c.crowd.must(c.ctx, call{method: "POST", path: "/admin/templates", body: body}, &t)
-	c.crowd.must(c.ctx, call{method: "POST", path: fmt.Sprintf("/admin/templates/%d/publish", t.ID), body: map[string]any{"reason": "chaos"}}, nil)
 	return t.ID
 }
 

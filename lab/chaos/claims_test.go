@@ -59,18 +59,24 @@ type claims struct {
 	rush  rush
 	sales []*sale // durable, gate
 	codes *codeSale
+	doors []*doorRush
 	lost  int // promises that Redis took with it
 }
 
 func rushAndDestroy(t *testing.T, r rush) {
-	c := newClaims(t, r)
+	c := newClaims(t, r, func(f *fleet) { f.env = append(f.env, drawKey) })
 	c.codes = c.openCodes("gate", 3*time.Second)
 	for _, mode := range []string{"durable", "gate"} {
-		c.sales = append(c.sales, c.publish(mode))
+		c.sales, c.doors = append(c.sales, c.publish(mode)), append(c.doors, c.openDoors(mode))
 	}
+	entrants := make([]int64, guests)
+	for i := range entrants {
+		entrants[i] = int64(40_000_000 + i)
+	}
+	raffle := c.publishDraw("Rush by draw", entrants, 0)
 	// Only now, so that the first requests come before the opening also where programs are slow.
 	c.inParallel(len(c.sales), func(i int) { c.sales[i].openSoon() })
-	c.storm()
+	c.storm(raffle)
 	for _, s := range c.sales {
 		c.calm(s.template)
 		s.sellOut()
@@ -80,6 +86,10 @@ func rushAndDestroy(t *testing.T, r rush) {
 	c.calm(c.codes.template)
 	c.codes.lastAnswers()
 	c.codes.account()
+	for _, d := range c.doors {
+		d.judge()
+	}
+	raffle.account()
 	c.print()
 }
 
@@ -98,8 +108,8 @@ func newClaims(t *testing.T, r rush, change ...func(*fleet)) *claims {
 	return &claims{system: w, rush: r}
 }
 
-// storm lets all users claim under faults and while staff change the drops.
-func (c *claims) storm() {
+// storm lets all users claim under faults and while staff change the drops. Meanwhile users enter a draw, which is made.
+func (c *claims) storm(raffle *drawnDrop) {
 	var plan []timedAction
 	for i, s := range c.sales {
 		plan = append(plan, s.actions(c.random(uint64(30+i)))...)
@@ -113,7 +123,14 @@ func (c *claims) storm() {
 			lanes = append(lanes, s.till(uint64(80+10*i+n)))
 		}
 	}
-	lanes = append(lanes, c.codes.watch, c.planners)
+	for _, d := range c.doors {
+		lanes = append(lanes, d.run)
+	}
+	lanes = append(lanes, c.codes.watch, c.planners, func(time.Duration, <-chan struct{}) {
+		raffle.enter()
+		raffle.strike(raffle.users[0])
+		c.open(raffle.template)
+	})
 	end := c.begin(c.rush.storm, lanes...)
 	c.runActions(plan)
 	end()

@@ -6,6 +6,9 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	couponsdb "dropbell/adapters/postgres/coupons"
+	dropsdb "dropbell/adapters/postgres/drops"
 )
 
 // drawKey signs the draws of the evenings.
@@ -13,38 +16,27 @@ const drawKey = "DRAW_KEY=a secret of at least thirty-two bytes for draws"
 
 // A drawn drop is a draw of an evening: every user enters twice, and the last one leaves again.
 type drawnDrop struct {
-	*walk
+	*claims
 	template int64
 	users    []int64
 	mu       sync.Mutex
 	receipts map[int64]string
+	seal     string // as it was first seen; "" = it was not looked for
 }
 
 // publishDraw publishes a draw of forSale coupons, decided by a secret whose hash is on the card, so that
 // no round has to be waited for. acceptHours says for how long winners may accept; 0 = they get the coupon.
-func (k *walk) publishDraw(name string, users []int64, acceptHours int) *drawnDrop {
-	k.t.Helper()
-	opens := time.Now().Add(time.Hour).Truncate(time.Second).UTC()
-	var t templateBody
-	k.crowd.must(k.ctx, call{method: "POST", path: "/admin/templates", body: map[string]any{
-		"shop_number": fmt.Sprint(shopNumber), "name": name, "kind": "amount_off", "amount_off": 1000, "currency": "CNY", "stock": forSale, "per_user_limit": 1,
-		"opening_mode": "draw", "draw_source": "commit", "accept_hours": acceptHours, "waitlist": "issue", "opens_at": opens, "closes_at": opens.Add(24 * time.Hour), "valid_hours": 48}}, &t)
-	k.crowd.must(k.ctx, call{method: "POST", path: fmt.Sprintf("/admin/templates/%d/publish", t.ID), body: map[string]any{"reason": "chaos"}}, nil)
-	return &drawnDrop{walk: k, template: t.ID, users: users, receipts: map[int64]string{}}
+func (c *claims) publishDraw(name string, users []int64, acceptHours int) *drawnDrop {
+	c.t.Helper()
+	id := c.publishDrop(name, "durable", "claim", forSale, 1, time.Hour, map[string]any{"opening_mode": "draw", "draw_source": "commit", "accept_hours": acceptHours, "waitlist": "issue"})
+	return &drawnDrop{claims: c, template: id, users: users, receipts: map[int64]string{}}
 }
 
 // enter lets all users enter, twice each. A repetition has the same receipt.
 func (d *drawnDrop) enter() {
 	d.t.Helper()
 	path := fmt.Sprintf("/draws/%d", d.template)
-	for end := time.Now().Add(time.Minute); ; wait(50*time.Millisecond, d.ctx.Done()) {
-		if r, final := d.crowd.send(d.ctx, call{method: "GET", path: path + "/card"}); final && r.ok() {
-			break
-		}
-		if time.Now().After(end) {
-			d.t.Fatal("a draw has no card after a minute")
-		}
-	}
+	d.awaitCard(d.template)
 	var all sync.WaitGroup
 	for _, u := range d.users {
 		all.Go(func() {
@@ -69,6 +61,19 @@ func (d *drawnDrop) enter() {
 	r, final := d.crowd.send(d.ctx, call{method: "DELETE", path: path + "/entry", user: left})
 	if !final || !r.ok() && r.status != http.StatusNotFound { // an attempt before may have removed it
 		d.t.Errorf("user %d cannot leave: %d %s", left, r.status, r.body)
+	}
+}
+
+// awaitCard waits until the card of the draw is published.
+func (w *system) awaitCard(template int64) {
+	w.t.Helper()
+	for end := time.Now().Add(time.Minute); ; wait(50*time.Millisecond, w.ctx.Done()) {
+		if r, final := w.crowd.send(w.ctx, call{method: "GET", path: fmt.Sprintf("/draws/%d/card", template)}); final && r.ok() {
+			return
+		}
+		if time.Now().After(end) {
+			w.t.Fatal("a draw has no card after a minute")
+		}
 	}
 }
 
@@ -119,6 +124,7 @@ func (d *drawnDrop) offers() {
 		"lapsed":          {d.read(`select count(*) from draw_entries where template_id = $1 and state = 'lapsed'`), guests - 2},
 		"counted lapsed":  {d.read(`select lapsed from draws where template_id = $1`), guests - 2},
 	})
+	d.balance()
 }
 
 // strike lets staff strike the entry of a user.
@@ -135,6 +141,7 @@ func (d *drawnDrop) strike(user int64) {
 func (d *drawnDrop) account() {
 	d.t.Helper()
 	d.until("done", func() {})
+	d.verify()
 	read := d.read
 	const lost = guests - 2 - forSale
 	d.adds(map[string][2]int{
@@ -160,6 +167,37 @@ func (d *drawnDrop) account() {
 		"valid coupons":           {read(`select count(*) from coupons where template_id = $1 and not returned`), forSale},
 		"winners with own coupon": {read(`select count(*) from draw_entries e join coupons c on c.id = e.coupon_id and c.user_id = e.user_id where e.template_id = $1 and e.state = 'won' and not c.returned`), forSale},
 	})
+	d.verify()
+	d.balance()
+}
+
+// verify recomputes the draw with the receipts of all users but those whose entry was struck before the seal, or left.
+func (d *drawnDrop) verify() {
+	d.t.Helper()
+	var receipts []string
+	for _, u := range d.users[1 : len(d.users)-1] {
+		receipts = append(receipts, d.receipts[u])
+	}
+	d.verifyDraw(d.template, d.seal, receipts)
+}
+
+// balance reads the product's own accounts of the draw and of its waitlist.
+func (d *drawnDrop) balance() {
+	d.t.Helper()
+	a, err := dropsdb.NewDraws(d.stack.DB).DrawAccount(d.ctx, d.template)
+	if err != nil || a.Difference() != 0 {
+		d.t.Errorf("the account of the draw of drop %d is off by %d: %+v, %v", d.template, a.Difference(), a, err)
+	}
+	d.waits(d.template)
+}
+
+// waits reads the product's own account of a waitlist.
+func (c *claims) waits(template int64) {
+	c.t.Helper()
+	sheet, off, err := couponsdb.NewLedgers(c.stack.DB).WaitsCounted(c.ctx, template)
+	if err != nil || off != 0 || sheet.Difference() != 0 {
+		c.t.Errorf("the account of the waitlist of drop %d is off by %d: %+v, %v", template, off, sheet, err)
+	}
 }
 
 // adds compares counts with what they must be.

@@ -14,6 +14,18 @@ func TestTheCheckerFindsWrongHistories(t *testing.T) {
 	}
 	ok := reported{code: okay}
 	buy := func(user int) claimStep { return claimStep{verb: "claim", user: user} }
+	enter := func(user int, ticket uint64, call int64) porcupine.Operation {
+		return op(entryStep{"enter", user}, call, reported{code: okay, value: ticket}, call+1)
+	}
+	sealed := func(call int64, tickets ...uint64) porcupine.Operation {
+		return op(entryStep{verb: "close"}, call, reported{code: okay, list: tickets}, call+1)
+	}
+	wait := func(verb string, user int, now place, call int64) porcupine.Operation {
+		return op(waitStep{verb: verb, user: user}, call, reported{code: okay, value: uint64(now)}, call+1)
+	}
+	raise := func(call int64) porcupine.Operation {
+		return op(waitStep{verb: "raise", stock: soldFirst + 1}, call, ok, call+1)
+	}
 	reserve := func(bits uint64) bitmapStep { return bitmapStep{verb: "reserve", bits: bits} }
 	for name, c := range map[string]struct {
 		model porcupine.NondeterministicModel
@@ -34,6 +46,18 @@ func TestTheCheckerFindsWrongHistories(t *testing.T) {
 			op(bitmapStep{verb: "read"}, 3, reported{code: "not_reserved"}, 4)},
 		"used twice": {couponModel(), []porcupine.Operation{op(couponStep{"lock", 1}, 1, ok, 2), op(couponStep{"confirm", 1}, 3, ok, 4)},
 			op(couponStep{"lock", 2}, 5, ok, 6)},
+		"entered after the close":           {entryModel(), []porcupine.Operation{sealed(1)}, enter(0, 5, 3)},
+		"two entries of one user":           {entryModel(), []porcupine.Operation{enter(0, 5, 1)}, enter(0, 6, 3)},
+		"an entry that is not sealed":       {entryModel(), []porcupine.Operation{enter(0, 5, 1), enter(1, 6, 3)}, sealed(5, 6)},
+		"an entry that was left and sealed": {entryModel(), []porcupine.Operation{enter(0, 5, 1), op(entryStep{"leave", 0}, 3, ok, 4)}, sealed(5, 5)},
+		"stock that is kept and claimed":    {waitModel(false, false), []porcupine.Operation{wait("join", 0, waits, 1), raise(3)}, op(waitStep{verb: "tap"}, 5, ok, 6)},
+		"filled before an earlier user":     {waitModel(false, true), []porcupine.Operation{wait("join", 0, waits, 1), wait("join", 1, waits, 3), raise(5)}, wait("read", 1, isFilled, 7)},
+		"filled without stock":              {waitModel(false, false), []porcupine.Operation{wait("join", 0, waits, 1)}, wait("read", 0, isFilled, 3)},
+		"joined while there is stock":       {waitModel(false, false), []porcupine.Operation{raise(1)}, wait("join", 0, waits, 3)},
+		"an offer accepted after two had ended": {waitModel(true, false), []porcupine.Operation{wait("join", 0, waits, 1), raise(3), wait("read", 0, holdsOffer, 5), op(waitStep{verb: "end"}, 7, ok, 8),
+			wait("read", 0, holdsOffer, 9), op(waitStep{verb: "end"}, 11, ok, 12), wait("read", 0, isOut, 13)}, wait("accept", 0, isFilled, 15)},
+		"an offer to a user who let one lapse": {waitModel(true, false), []porcupine.Operation{wait("join", 0, waits, 1), raise(3), wait("read", 0, holdsOffer, 5), op(waitStep{verb: "end"}, 7, ok, 8),
+			wait("join", 1, waits, 9), wait("read", 0, waits, 11)}, wait("accept", 0, isFilled, 13)},
 		"locked after its release": {couponModel(), []porcupine.Operation{op(couponStep{"release", 1}, 1, ok, 2)}, op(couponStep{"lock", 1}, 3, ok, 4)},
 	} {
 		model := c.model.ToModel()

@@ -10,8 +10,9 @@ import (
 // A reported value is the answer that a client got to one operation of a history. The zero value
 // stands for an operation without an answer.
 type reported struct {
-	code  string // "ok", or the code of a refusal; empty = no answer came
-	value uint64 // in the answer: a reservation's bits
+	code  string   // "ok", or the code of a refusal; empty = no answer came
+	value uint64   // in the answer: a reservation's bits, the beginning of a ticket, or a place
+	list  []uint64 // in the answer: the beginnings of the sealed tickets
 	// repeated says that the request was sent more than once under its key.
 	repeated bool
 }

@@ -34,7 +34,7 @@ func newHistory(name string, model porcupine.NondeterministicModel) *history {
 
 // do records one operation of a client; ask carries it out. An attempt without an answer that
 // had to be repeated may have taken effect as well, before the last answer, so it counts as an
-// operation of its own. (The attempts of a claim have one key and are one operation.) stale is
+// operation of its own. (The attempts of a claim have one key and are one operation, as are those of steps of a waitlist.) stale is
 // the age of the data on which a refusal may be based: the operation may have taken place that
 // much before its request.
 func (h *history) do(client int, in any, stale time.Duration, ask func() reported) reported {
@@ -50,7 +50,11 @@ func (h *history) do(client int, in any, stale time.Duration, ask func() reporte
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.ops = append(h.ops, op)
-	if _, exact := in.(claimStep); told.repeated && !exact {
+	switch in.(type) {
+	case claimStep, waitStep: // a repetition has the same effect
+		return told
+	}
+	if told.repeated {
 		h.ops = append(h.ops, porcupine.Operation{ClientId: client, Input: in, Call: int64(call), Output: reported{}, Return: op.Return})
 	}
 	return told
@@ -93,7 +97,7 @@ func (h *history) summary() string {
 }
 
 // TestHistoriesShort records the answers to concurrent clients about claims at both gates,
-// single reservations and single coupons, while web and worker processes are killed. Each
+// single reservations and single coupons, entries of draws and waits for stock, while web and worker processes are killed. Each
 // history must be linearizable: there is one order of its operations, each between its request
 // and its answer, in which every answer follows from the rules.
 func TestHistoriesShort(t *testing.T) {
@@ -102,10 +106,12 @@ func TestHistoriesShort(t *testing.T) {
 }
 
 func checkHistories(t *testing.T, r rush, perHistory int) {
-	h := &histories{claims: newClaims(t, r), clients: 4, reservations: perHistory, coupons: perHistory}
+	h := &histories{claims: newClaims(t, r, func(f *fleet) { f.env = append(f.env, drawKey) }), clients: 4, reservations: perHistory, coupons: perHistory}
 	sales := []*openSale{h.openSale("durable"), h.openSale("gate")}
-	reservations := h.openReservations()
-	coupons := h.openCoupons()
+	runs := append(h.openReservations(), h.openCoupons()...)
+	for n := range 1 + perHistory/25 {
+		runs = append(runs, h.openDraw(n), h.openWaits("durable", "issue", n), h.openWaits("gate", "issue", n), h.openWaits("durable", "offer", n))
+	}
 	for _, s := range sales {
 		wait(time.Until(s.opensAt.Add(2*time.Second)), h.ctx.Done())
 	}
@@ -114,7 +120,7 @@ func checkHistories(t *testing.T, r rush, perHistory int) {
 	for _, s := range sales {
 		all.Go(s.run)
 	}
-	for _, run := range append(reservations, coupons...) {
+	for _, run := range runs {
 		all.Go(run)
 	}
 	all.Wait()
@@ -162,26 +168,27 @@ func (h *histories) print() {
 // ask sends a call, repeats it under one key until there is an answer, and returns the answer. A
 // call without a key is sent once.
 func (h *histories) ask(q call, read func(body []byte) uint64) reported {
-	var r reply
-	var err error
-	final := true
-	if q.method == "POST" {
-		r, final = h.crowd.send(h.ctx, q)
-	} else {
-		payload, _ := json.Marshal(q.body)
-		if q.body == nil {
-			payload = nil
-		}
-		r, err = h.crowd.once(h.ctx, q, "", payload)
-		final = err == nil && r.status < 500
-	}
+	r, final := h.answer(q)
 	switch {
 	case !final:
 		return reported{}
 	case r.ok():
-		return reported{okay, read(r.body), r.repeated}
+		return reported{code: okay, value: read(r.body), repeated: r.repeated}
 	}
 	return reported{code: r.code, repeated: r.repeated}
+}
+
+// answer sends a call as [histories.ask] does. final is false if there is no answer.
+func (h *histories) answer(q call) (r reply, final bool) {
+	if q.method == "POST" {
+		return h.crowd.send(h.ctx, q)
+	}
+	var payload []byte
+	if q.body != nil {
+		payload, _ = json.Marshal(q.body)
+	}
+	r, err := h.crowd.once(h.ctx, q, "", payload)
+	return r, err == nil && r.status < 500
 }
 
 func nothingToRead([]byte) uint64 { return 0 }

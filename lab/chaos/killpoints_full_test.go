@@ -8,6 +8,7 @@ import "testing"
 func TestKillPointsFull(t *testing.T) {
 	k := newWalk(t)
 	k.walkAll(k.calmEvening())
+	k.night()
 }
 
 // TestRehearsalsFull kills rehearsals at every point.

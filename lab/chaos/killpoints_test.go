@@ -2,15 +2,21 @@ package chaos_test
 
 import (
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
+	"sync"
+	"syscall"
 	"testing"
+
+	"dropbell/killpoint"
 )
 
 // atOnce is how many failings happen in one evening.
 const atOnce = 8
 
 // TestKillPointsShort runs a calm evening and an evening with a random choice of failures. Every
-// point that the sources name must be passed.
+// point that the sources name must be passed. Then there is a night (see [walk.night]), and at last a draw is
+// made while Redis is emptied between its steps.
 func TestKillPointsShort(t *testing.T) {
 	t.Parallel()
 	k := newWalk(t)
@@ -23,6 +29,56 @@ func TestKillPointsShort(t *testing.T) {
 	k.passedAll()
 	if len(k.hit) < atOnce/2 {
 		t.Errorf("only %d of %d failings happened", len(k.hit), atOnce)
+	}
+	k.night()
+	k.drawWithoutRedis()
+}
+
+// drawWithoutRedis holds a draw whose steps are each interrupted right before their commit: a worker stands there while Redis is emptied, and
+// then goes on or is killed. The seal that was first shown stays, everybody recomputes the same draw, and each winner has one coupon.
+func (k *walk) drawWithoutRedis() {
+	k.t.Helper()
+	k.evening++
+	d := k.c.publishDraw("Draw without Redis", k.invite(), 0)
+	d.enter()
+	d.strike(d.users[0])
+	k.c.open(d.template)
+	over := make(chan struct{})
+	var all sync.WaitGroup
+	var list []failing
+	for i, step := range []string{"CloseDue", "Seal", "Decide", "SaveIssued"} {
+		f := failing{"drops.Draws." + step, killpoint.BeforeIt, killpoint.Halt}
+		list = append(list, f)
+		all.Go(func() {
+			pid := haltedAt(filepath.Join(k.dir, killpoint.Hit(f.point, f.phase, f.failure)), over)
+			if pid == 0 {
+				k.t.Errorf("no worker has stood at %v", f)
+				return
+			}
+			k.emptyRedis()
+			_ = syscall.Kill(pid, []syscall.Signal{syscall.SIGCONT, syscall.SIGKILL}[i%2])
+		})
+	}
+	k.arm(list)
+	d.until("done", func() {
+		if p, _ := d.published(d.template); d.seal == "" {
+			d.seal = p.Seal
+		}
+	})
+	close(over)
+	all.Wait()
+	k.disarm(list)
+	d.account()
+}
+
+func (k *walk) emptyRedis() {
+	client, err := k.stack.RedisClient()
+	if err == nil {
+		err = client.FlushAll(k.ctx).Err()
+		_ = client.Close()
+	}
+	if err != nil {
+		k.t.Error(err)
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 
 // A walk makes processes fail at named points during a series of small evenings. An evening has
 // reservations that fire and are delivered, claims at both gates, redeem codes, coupons that are
-// locked, confirmed and released, orders with two coupons, coupons that are suspended, a drop with doors, a draw, a series with standing reservations, a campaign, and a recipe.
+// locked, confirmed and released, orders with two coupons, coupons that are suspended, drops with doors, two draws, a series with standing reservations, a campaign, and a recipe.
 // After each evening the accounts must add up as
 // if nothing had failed.
 type walk struct {
@@ -146,24 +146,19 @@ func (k *walk) hold(list []failing) (left []failing) {
 // serve runs one evening and accounts for each user.
 func (k *walk) serve() {
 	k.t.Helper()
-	n := k.evening
-	users := make([]int64, 0, guests)
-	for id := int64(1000 * n); len(users) < guests; id++ {
-		if k.p.unreachable(&promo{channel: delivery.Webhook}, id) == "" {
-			users = append(users, id)
-		}
-	}
-	k.crowd.tell(k.ctx, users)
+	n, users := k.evening, k.invite()
 	const later = time.Hour // the drops are opened when all of them are published
 	sales := map[string]int64{}
 	for mode, list := range map[string]string{"durable": "offer", "gate": "issue"} {
 		sales[mode] = k.c.publishDrop(fmt.Sprint(mode, " ", n), mode, "claim", forSale, 1, later, map[string]any{"waitlist": list, "refund_to": "stock"})
 	}
 	reviewed := k.c.publishDrop(fmt.Sprint("Brakes ", n), "durable", "claim", forSale, 1, later)
-	doored := k.c.publishDrop(fmt.Sprint("Doors ", n), "durable", "claim", forSale, 1, later)
-	k.addDoors(doored, users)
+	var byDoors []*doored
+	for _, mode := range []string{"durable", "gate"} {
+		byDoors = append(byDoors, k.c.publishDoors(fmt.Sprint("Doors ", mode, " ", n), mode, users, 4, forSale, 2, 1))
+	}
 	carts := []int64{k.c.publishDrop(fmt.Sprint("Cart ", n), "durable", "claim", forSale, 1, later, stackable), k.c.publishDrop(fmt.Sprint("Cart too ", n), "durable", "claim", forSale, 1, later, stackable)}
-	raffle, offers := k.publishDraw(fmt.Sprint("Draw ", n), users, 0), k.publishDraw(fmt.Sprint("Offers ", n), users, 1)
+	raffle, offers := k.c.publishDraw(fmt.Sprint("Draw ", n), users, 0), k.c.publishDraw(fmt.Sprint("Offers ", n), users, 1)
 	raffle.enter()
 	offers.enter()
 	raffle.strike(users[0])
@@ -174,7 +169,7 @@ func (k *walk) serve() {
 	campaign := k.p.publish(promo{name: fmt.Sprint("Campaign ", n), channel: delivery.Webhook, audience: named(users), rate: 1000})
 	k.move(d, time.Now().Add(3*time.Second).Truncate(time.Second))
 	for _, template := range []int64{sales["durable"], sales["gate"], codes[0].template, codes[1].template, raffle.template, offers.template, reviewed, carts[0], carts[1], unclaimed.id} {
-		k.open(template)
+		k.c.open(template)
 	}
 	wait(soon+knownWithin, k.ctx.Done())
 	var all sync.WaitGroup
@@ -195,9 +190,11 @@ func (k *walk) serve() {
 		all.Go(func() { k.waitAndFill(template, users) })
 	}
 	all.Go(func() { k.suspendAndDecide(reviewed, users) })
-	all.Go(func() { k.sellByDoors(doored, users) })
+	for _, d := range byDoors {
+		all.Go(func() { k.sellByDoors(d) })
+	}
 	all.Go(func() { k.payTogether(carts, users) })
-	all.Go(func() { k.repeat(users) })
+	all.Go(func() { k.repeat(users, 0) })
 	all.Go(func() { k.missed(unclaimed, users) })
 	all.Wait()
 
@@ -212,6 +209,19 @@ func (k *walk) serve() {
 	}
 	raffle.account()
 	offers.offers()
+}
+
+// invite makes the users of an evening known.
+func (k *walk) invite() []int64 {
+	k.t.Helper()
+	users := make([]int64, 0, guests)
+	for id := int64(1000 * k.evening); len(users) < guests; id++ {
+		if k.p.unreachable(&promo{channel: delivery.Webhook}, id) == "" {
+			users = append(users, id)
+		}
+	}
+	k.crowd.tell(k.ctx, users)
+	return users
 }
 
 // move moves the opening like staff that look again after an error.
@@ -229,8 +239,8 @@ func (k *walk) move(d *drop, dueAt time.Time) {
 const soon = 5 * time.Second
 
 // open moves the opening of a drop to a moment from now.
-func (k *walk) open(template int64) {
-	(&sale{claims: k.c, mode: "open", template: template}).edit(func(now map[string]any) map[string]any {
+func (c *claims) open(template int64) {
+	(&sale{claims: c, mode: "open", template: template}).edit(func(now map[string]any) map[string]any {
 		if at, err := time.Parse(time.RFC3339, fmt.Sprint(now["opens_at"])); err == nil && time.Until(at) < time.Minute {
 			return nil
 		}

@@ -69,6 +69,7 @@ func (k *walk) waitAndFill(template int64, users []int64) {
 		}
 	}
 	k.c.calm(template)
+	k.c.waits(template)
 	var coupons, sum int64
 	err := k.stack.SQL.QueryRow(k.ctx, `select (select count(*) from coupons where template_id = $1), (select filled + waiting + lapsed + "left" + skipped from waitlists where template_id = $1)`,
 		template).Scan(&coupons, &sum)

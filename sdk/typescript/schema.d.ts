@@ -6693,7 +6693,7 @@ export interface components {
              */
             after_minutes?: number;
             /**
-             * @description With the placeholders of campaigns; {{drop}} is the name of the drop, {{drops}} the drops of a calendar.
+             * @description With the placeholders of campaigns; {{drop}} is the name of the drop, {{drops}} the drops of the next seven days, in calendar and lost.
              * @example Spring sale, {{name|dear customer}}
              */
             body?: string | {
@@ -6837,7 +6837,7 @@ export interface components {
              */
             after_minutes?: number;
             /**
-             * @description With the placeholders of campaigns; {{drop}} is the name of the drop, {{drops}} the drops of a calendar.
+             * @description With the placeholders of campaigns; {{drop}} is the name of the drop, {{drops}} the drops of the next seven days, in calendar and lost.
              * @example Spring sale, {{name|dear customer}}
              */
             body?: string | {
@@ -6999,27 +6999,27 @@ export interface components {
             back: number;
             /**
              * Format: int64
-             * @description Customers who came; behind the gate those who were promised a coupon.
+             * @description Customers who came; behind the gate those who were promised a coupon; of result those who entered; of early the reminders that were due.
              * @example 400
              */
             came: number;
             /**
              * Format: int64
-             * @description Coupons given wrongly, or not given; must be 0.
+             * @description Coupons given wrongly, or not given, and entries that were told nothing; must be 0.
              * @example 0
              */
             difference: number;
             /**
              * Format: int64
-             * @description Of them, those who got a coupon.
+             * @description Of them, those who got a coupon; of result and early the messages that were sent.
              * @example 40
              */
             got: number;
             /**
-             * @description strangers are customers who belong to no door of the drop.
+             * @description strangers are customers who belong to no door of the drop, pass are customers who came without one to a protected drop, result are the messages about a draw, early the reminders of doors that open earlier.
              * @enum {string}
              */
-            kind: "gate" | "door" | "strangers" | "draw" | "waitlist";
+            kind: "gate" | "door" | "strangers" | "pass" | "draw" | "result" | "waitlist" | "early";
             /**
              * @description Of the door.
              * @example Club members
@@ -7032,7 +7032,7 @@ export interface components {
             refused: number;
             /**
              * Format: int64
-             * @description From the last customer to the last coupon.
+             * @description From the last customer to the last coupon; of pass how long a puzzle took.
              * @example 1900
              */
             took_ms: number;
@@ -7126,7 +7126,7 @@ export interface components {
              * @example 0
              */
             oversold: number;
-            /** @description How the claim gate, doors, draw and waitlist of the drop went. */
+            /** @description How the claim gate, doors, protection, draw and waitlist of the drop went. */
             parts: components["schemas"]["RehearsalPart"][];
             /**
              * Format: int64
@@ -7782,10 +7782,10 @@ export interface components {
              */
             from?: string;
             /**
-             * @description door is the opening of the user's door, with its name as reason; a user with no_door belongs to none; household: other users of the household have coupons, as many as the reason says, such as 2/2. entered, struck and drawn are steps of an entry in a draw; waiting has as reason roughly how many users are before one who still waits (under_10, under_100, under_1000, more); drawn has the reason won or lost, and score / cutoff as detail; entered has the door as reason and the weight as detail.
+             * @description door is the opening of the user's door, with its name as reason; a user with no_door belongs to none; household: other users of the household have coupons, as many as the reason says, such as 2/2. entered, struck and drawn are steps of an entry in a draw; waiting has as reason roughly how many users are before one who still waits (under_10, under_100, under_1000, more); drawn has the reason won or lost, and score / cutoff as detail; draw_refused is a winner who got no coupon, with the reason; entered has the door as reason and the weight as detail.
              * @enum {string}
              */
-            kind: "reserved" | "changed" | "withdrawn" | "published" | "opening_moved" | "paused" | "resumed" | "closed" | "cancelled" | "fired" | "announced" | "tried" | "outcome" | "claimed" | "coupon_locked" | "coupon_used" | "coupon_released" | "coupon_timed_out" | "coupon_refunded" | "coupon_expired" | "coupon_revoked" | "suspended" | "appealed" | "restored" | "waiting" | "offered" | "lapsed" | "left_waitlist" | "waitlist_skipped" | "door" | "no_door" | "household" | "entered" | "struck" | "drawn" | "draw_offered" | "draw_accepted" | "draw_lapsed" | "expected";
+            kind: "reserved" | "changed" | "withdrawn" | "published" | "opening_moved" | "paused" | "resumed" | "closed" | "cancelled" | "fired" | "announced" | "tried" | "outcome" | "claimed" | "coupon_locked" | "coupon_used" | "coupon_released" | "coupon_timed_out" | "coupon_refunded" | "coupon_expired" | "coupon_revoked" | "suspended" | "appealed" | "restored" | "waiting" | "offered" | "lapsed" | "left_waitlist" | "waitlist_skipped" | "door" | "no_door" | "household" | "entered" | "struck" | "drawn" | "draw_offered" | "draw_accepted" | "draw_lapsed" | "draw_refused" | "expected";
             /**
              * @description The kind of message; notice: before a coupon expires; waitlist: of a coupon that the waitlist gave; offer: of a coupon that it offers; won and lost: of the result of a draw.
              * @enum {string}

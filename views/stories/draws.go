@@ -21,13 +21,14 @@ func drawn(state draw.State, closesIn time.Duration, kind draw.SourceKind) dropp
 	if state == draw.Open {
 		return p
 	}
-	seal := draw.Seal{Drop: 1, Card: draw.HashOf(card.Text()), Entries: 4200, Root: draw.HashOf("root"), SealedAt: card.ClosesAt, Round: card.Round}
+	seal := draw.Seal{Drop: 1, Card: draw.HashOf(card.Text()), Entries: 4200, Root: draw.HashOf("root"), SealedAt: card.ClosesAt, Round: card.Round, Struck: []draw.Count{{Reason: "Entered for somebody else", N: 3}}}
 	p.Seal, p.Draw.Seal, p.Draw.SealedAt, p.Draw.Round = &seal, seal.Text(), &seal.SealedAt, seal.Round
 	if state == draw.Sealed {
 		return p
 	}
 	at := card.ClosesAt.Add(time.Minute)
-	result := draw.Result{Drop: 1, Seal: draw.HashOf(seal.Text()), Evidence: "b44679b9a59af2ec", Randomness: draw.HashOf("random"), Seed: draw.HashOf("seed"), Won: 100, Cutoff: draw.Hash{0x06, 0x18}}
+	result := draw.Result{Drop: 1, Seal: draw.HashOf(seal.Text()), Evidence: "b44679b9a59af2ec", Randomness: draw.HashOf("random"), Seed: draw.HashOf("seed"), Won: 100, Cutoff: draw.Hash{0x06, 0x18},
+		Struck: []draw.Strike{{Reason: draw.ReasonLapsed}, {Reason: draw.ReasonLapsed}, {Reason: "Member of the shop's staff"}}}
 	p.Result, p.Draw.Result, p.Draw.DrawnAt, p.Draw.Won, p.Drop.Issued = &result, result.Text(), &at, 100, 100
 	return p
 }

@@ -29,13 +29,19 @@ func recipePages() []Story {
 	rounds := []recipe.Listed{round(1, recipe.Missed, campaign.Running), round(2, recipe.Missed, campaign.Finished), round(3, recipe.Missed, campaign.Paused), round(4, recipe.Missed, campaign.Cancelled),
 		round(5, recipe.Lost, campaign.Draft), round(6, recipe.WinBack, campaign.Finished), round(7, recipe.Calendar, "")}
 	rounds[4].Asked = true
+	for i := range rounds[:5] {
+		rounds[i].DropName = "Moon cake night"
+	}
 	rounds[5].Until, rounds[5].Counts.Expired = Now().Add(-time.Minute), 54
 	rounds[6].CampaignID, rounds[6].Counts, rounds[6].HeldOut, rounds[6].Users = 0, delivery.Counts{}, 0, 0
+	noDrop := rounds[6]
+	noDrop.Users = 1_204
 	refused := round(8, recipe.Lost, "")
-	refused.CampaignID, refused.Why = 0, campaign.ErrEmptyLink
+	refused.CampaignID, refused.Why = 0, fault.ErrInvalid.Because("body: contains {{link}}, and there is no link").Told("rule.empty_link")
+	refused.DropName = "Moon cake night"
 	shop := template.Shop{Number: 10, Name: "Harbour Tea House", Timezone: "Asia/Shanghai"}
 	configured := delivery.ChannelSetOf(delivery.App, delivery.Email, delivery.SMS)
-	page := campaignpages.Recipes{Found: recipe.Page{Recipes: used, Rounds: append(rounds, refused), Drops: 4, Telling: 3}, Shop: shop, Shops: shops(), Channels: configured}
+	page := campaignpages.Recipes{Found: recipe.Page{Recipes: used, Rounds: append(rounds, refused, noDrop), Drops: 4, Telling: 3}, Shop: shop, Shops: shops(), Channels: configured}
 	wrong := campaignpages.Recipes{Found: recipe.Page{Recipes: fresh}, Shop: shop, Shops: shops()[:1], Channels: configured, Refused: recipe.WinBack,
 		Values: map[string]string{"on": "1", "channel": "app", "days": "0", "every_days": "x", "clock": ""},
 		Errors: []fault.Field{{Name: "days", Key: "rule.recipe_days", Message: "must be between 1 and 365"}, {Name: "grant_template", Key: "rule.recipe_grant", Message: "name the drop"}, {Name: "title", Key: "rule.required", Message: "is required"}}}

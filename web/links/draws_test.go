@@ -37,9 +37,10 @@ func newLottery(t *testing.T) *lottery {
 		e.Ticket[0], e.Ticket[15] = byte(i), 1
 		l.rows = append(l.rows, e.Row())
 	}
-	seal, err := draw.NewSeal(card, l.rows, closes, nil)
+	seal, err := draw.NewSeal(card, l.rows, closes, []draw.Count{{Reason: "not a customer", N: 2}})
 	musttest.OK(t, err)
-	result, _, _, err := draw.NewResult(card, seal, l.rows, k.Commit(1).String(), nil, nil)
+	struck := []draw.Strike{{Ticket: l.rows[0].Ticket(), Reason: draw.ReasonLapsed}, {Ticket: l.rows[1].Ticket(), Reason: "staff"}}
+	result, _, _, err := draw.NewResult(card, seal, l.rows, k.Commit(1).String(), struck, nil)
 	musttest.OK(t, err)
 	sign := func(text string) string {
 		signed, err := k.Sign(text)
@@ -86,7 +87,7 @@ func TestDrawPage(t *testing.T) {
 	}
 	status, body, header := get("/1")
 	for _, want := range []string{"The draw is over: 10 of 50 entries won.", "weaker than a public source", "https://drops.example/api/v1/draws/1", `type="importmap">`, "@noble/curves/bls12-381.js",
-		"Not proved", `data-draw="/api/v1/draws/1"`, "#ffd400"} {
+		"Not proved", `data-draw="/api/v1/draws/1"`, "#ffd400", "2 entries were struck before the list was sealed: not a customer.", "1 winner did not accept in time.", "1 ticket was struck after the seal: staff."} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the page does not say %q", want)
 		}
@@ -99,8 +100,9 @@ func TestDrawPage(t *testing.T) {
 	for _, r := range l.rows {
 		_, body, _ := get("/1?ticket=" + r.Ticket().String())
 		switch {
-		case strings.Contains(body, "Your ticket won"):
+		case strings.Contains(body, "Your ticket won."):
 			won++
+		case r == l.rows[0] && strings.Contains(body, "Your ticket won, and the coupon was not accepted"), r == l.rows[1] && strings.Contains(body, "Your ticket was struck after the seal: staff"):
 		case !strings.Contains(body, "Your ticket did not win"):
 			t.Errorf("nothing is said of the ticket %v", r.Ticket())
 		}

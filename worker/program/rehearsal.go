@@ -21,6 +21,7 @@ import (
 	"dropbell/domain/reminder"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
+	"dropbell/domain/user"
 	"dropbell/worker/senders"
 )
 
@@ -168,7 +169,10 @@ func (s *stage) run(ctx context.Context, w *app.World, r rehearsal.Rehearsal, op
 	q := newStageQueue(ctx, s.Config.WorkerBatches)
 	defer q.stop()
 	defer cancel()
-	q.timers = &reminder.Timers{Store: w.Stores.Slots, Queue: q, Now: app.Clock, LeaseFor: 10 * time.Second, WatchEvery: time.Second, Firings: 2}
+	slots := w.Stores.Slots
+	slots.Doors = dropMembers{s.Stores.Doors, r.TemplateID}
+	q.announcer = &reminder.Announcer{Store: w.Stores.Announcements, Queue: q, Now: app.Clock, LeaseFor: leaseFor}
+	q.timers = &reminder.Timers{Store: slots, Queue: q, Now: app.Clock, LeaseFor: 10 * time.Second, WatchEvery: time.Second, Firings: 2}
 	q.deliveries = &delivery.Service{Store: batches, Queue: q, Senders: mute.Senders(profiles), Admission: mute.NewPace(profiles), Texts: message.Stored{Store: w.Stores.Messages},
 		Parallel: senders.ParallelCalls(s.Config), Policy: delivery.DefaultPolicy(), LeaseFor: leaseFor, Random: rand.Float64, Now: app.Clock, Uptime: app.NewUptime()}
 	if err := q.timers.Schedule(ctx, r.ID); err != nil {
@@ -207,6 +211,17 @@ func (s *stage) run(ctx context.Context, w *app.World, r rehearsal.Rehearsal, op
 		pause.For(ctx, tellsAfter)
 	}
 	return s.count(ctx, w, r.ID, report)
+}
+
+// dropMembers finds the doors of copied users by the lists and rules of the drop itself, which are not copied. It only reads.
+type dropMembers struct {
+	reminder.DoorJudge
+	drop int64
+}
+
+// Places implements [reminder.DoorJudge].
+func (m dropMembers) Places(ctx context.Context, _ int64, users []user.ID) ([]uint8, error) {
+	return m.DoorJudge.Places(ctx, m.drop, users)
 }
 
 // endsWithin is how long after its opening a rehearsal has to end.
@@ -254,6 +269,13 @@ func (s *stage) count(ctx context.Context, w *app.World, id int64, report *rehea
 	}
 	if report.SharePermille > 0 {
 		report.Wave = report.Wave * 1000 / report.SharePermille
+	}
+	due, sent, err := w.Stores.Rehearsals.Early(ctx, id)
+	if err != nil {
+		return err
+	}
+	if due > 0 {
+		report.AddEarly(due, sent)
 	}
 	lines, err := w.Stores.Boards.Balance(ctx, id)
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 	"dropbell/domain/user"
 )
 
-// opening is the opening of the copy of a rehearsal: made-up customers come, and the drop's gate, doors, draw and waitlist do what they do
+// opening is the opening of the copy of a rehearsal: made-up customers come, and the drop's gate, doors, protection, draw and waitlist do what they do
 // in an evening, with the code of real drops on the tables of the copy.
 type opening struct {
 	*stage
@@ -39,6 +39,7 @@ type opening struct {
 	curve  []int64 // of the shop's last drop
 
 	claims  app.WorldClaims
+	guard   *guard // nil without protection
 	entries *dropsdb.Entries
 	waits   *couponsdb.Waitlists
 	draws   draw.Keys
@@ -64,6 +65,9 @@ func (s *stage) opening(ctx context.Context, w *app.World, r rehearsal.Rehearsal
 		return nil, err
 	}
 	report.Stock = o.t.Stock
+	if o.real.Protected() {
+		o.guard = newGuard(o.t, o.real.Protection)
+	}
 	if o.draws, err = draw.NewKeys(rand.Text()); err != nil { // a key of this rehearsal alone
 		return nil, err
 	}
@@ -106,12 +110,20 @@ func (o *opening) run(ctx context.Context) error {
 	if o.t.OpeningMode.Drawn() {
 		all.Go(func() { o.keepDraw(background) })
 	}
+	r := o.report
+	if o.guard != nil {
+		if err := o.guard.solve(ctx); err != nil {
+			return err
+		}
+	}
 	result := o.rush(ctx)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	o.settles.Store(true)
-	r := o.report
+	if o.guard != nil {
+		r.AddPasses(o.guard.came.Load(), o.guard.refused.Load(), o.guard.took.Milliseconds())
+	}
 	r.Claims, r.Issued, r.Failed, r.Twice = result.Came(), result.Issued+result.Again, result.Failed, result.Twice
 	r.ClaimP50, r.ClaimP99 = result.Quantile(0.5).Milliseconds(), result.Quantile(0.99).Milliseconds()
 	if o.t.OpeningMode.Drawn() {
@@ -209,6 +221,11 @@ func (o *opening) rush(ctx context.Context) (sum rehearsal.Result) {
 
 // come is one tap of a made-up customer.
 func (o *opening) come(ctx context.Context, by user.ID, tap int) error {
+	if o.guard != nil {
+		if err := o.guard.admit(ctx, by, tap); err != nil {
+			return err
+		}
+	}
 	if o.t.OpeningMode.Drawn() {
 		_, _, err := o.drawing().Enter(ctx, draw.Wish{TemplateID: o.id, UserID: by})
 		return err

@@ -105,17 +105,17 @@ func (o *opening) endGate(ctx context.Context, stop func(), keeping *sync.WaitGr
 	return shards.Remove(ctx, o.id)
 }
 
-// keepDraw takes the steps of the draw, as a worker does, until ctx ends.
+// keepDraw takes the steps of the draw and tells its result, as a worker does, until ctx ends.
 func (o *opening) keepDraw(ctx context.Context) {
 	operator := &draw.Operator{Store: o.w.Stores.Draws, Keys: o.draws, Judge: beacon.Judge{}, Gate: o.claims.Gate, Random: mathrand.Uint64}
 	for pause.For(ctx, lookAgain) {
-		if err := operator.Sweep(ctx); err != nil && ctx.Err() == nil {
+		if err := errors.Join(operator.Sweep(ctx), o.queue.announcer.Sweep(ctx)); err != nil && ctx.Err() == nil {
 			o.Log.Warn("the draw of a rehearsal does not go on", "rehearsal", o.id, "error", err)
 		}
 	}
 }
 
-// drawn waits until every winner has the coupon; winners who are to accept it do so.
+// drawn waits until every winner has the coupon and all entries were told of the result; winners who are to accept the coupon do so.
 func (o *opening) drawn(ctx context.Context) error {
 	rows := o.w.Stores.Rehearsals
 	entered, err := rows.Entered(ctx, o.id)
@@ -132,6 +132,15 @@ func (o *opening) drawn(ctx context.Context) error {
 		return d.State == draw.Done, errors.Join(err, failed)
 	})
 	o.report.AddDraw(entered, o.report.Issued, max(0, time.Since(o.opens).Milliseconds()))
+	if err != nil {
+		return err
+	}
+	var due, sent int64
+	err = until(ctx, "the messages about the draw of the rehearsal", func() (all bool, err error) {
+		due, sent, all, err = rows.Told(ctx, o.id)
+		return all, err
+	})
+	o.report.AddResult(entered, due, sent)
 	return err
 }
 

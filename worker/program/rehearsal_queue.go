@@ -17,6 +17,7 @@ import (
 // nothing: a rehearsal ends with its process.
 type stageQueue struct {
 	timers     *reminder.Timers
+	announcer  *reminder.Announcer
 	deliveries *delivery.Service
 	// run does a task. A task that fails is found again by the sweep, as after the death of a worker.
 	run    func(task.Task)
@@ -106,6 +107,8 @@ func (q *stageQueue) do(ctx context.Context, t task.Task) error {
 			ids[i] = id
 		}
 		return q.timers.Watch(ctx, ids...)
+	case task.AnnouncementPayload:
+		return q.announcer.Cut(ctx, payload.AnnouncementID)
 	case task.HookPayload:
 		return q.hooks.Send(ctx, payload)
 	case task.BatchPayload:

@@ -97,11 +97,14 @@ func reachable(w *pgtest.Fixture, drop template.Template, n int) {
 	w.RelayCounts()
 }
 
-// opensFully gives the drop everything that an opening can have but a draw: the claim gate, three doors of which none is for all, and a waitlist.
-func opensFully(w *pgtest.Fixture, drop template.Template) {
-	w.Exec(`update templates set claim_mode = 'gate', waitlist = 'issue', doors = 3 where id = $1`, drop.ID)
+// opensFully gives the drop everything that an opening can have but a draw: the claim gate, three doors of which none is for all, protection, and a
+// waitlist. Users up to early come through the first door, which opens earlier, and all others through the last door.
+func opensFully(w *pgtest.Fixture, drop template.Template, early int) {
+	w.Exec(`update templates set claim_mode = 'gate', waitlist = 'issue', doors = 3, protection = 'standard' where id = $1`, drop.ID)
+	w.Exec(`insert into door_codes (serial, template_id, batch_id, user_id) select n, $1, 1, n from generate_series(1, $2::int) n`, drop.ID, early)
+	w.Exec(`insert into segments (id, name, kind, rule, created_by) overriding system value values (1, 'All', 'rules', '{"all": []}', 'test'), (2, 'Empty', 'list', '{"all": []}', 'test')`)
 	w.Exec(`insert into doors (template_id, place, name, who, segment_id, lead_minutes, share, user_limit, texts, booked_share)
-		select $1, n, 'Door ' || n, (array['list', 'codes', 'segment'])[n], (array[1, null, 1])[n], (array[90, 0, 0])[n], (array[10, 0, 0])[n], 0, '{}', 100 from generate_series(1, 3) n`, drop.ID)
+		select $1, n, 'Door ' || n, (array['codes', 'list', 'segment'])[n], (array[null, 2, 1])[n], (array[90, 0, 0])[n], (array[10, 0, 0])[n], 0, '{}', 100 from generate_series(1, 3) n`, drop.ID)
 }
 
 // everything counts the rows of every table of the real drops that a rehearsal must leave alone.
@@ -134,8 +137,8 @@ func TestARehearsalReachesNobody(t *testing.T) {
 	env := armed(t, address)
 	w := pgtest.On(t, env["DATABASE_URL"])
 	drop := w.Published(3 * time.Hour)
-	opensFully(w, drop)
-	const n = 40
+	const n, early = 40, 15
+	opensFully(w, drop, early)
 	reachable(w, drop, n)
 	s := stageOf(t, env)
 	ctx, stop := context.WithCancel(t.Context())
@@ -169,12 +172,18 @@ func TestARehearsalReachesNobody(t *testing.T) {
 		if p.Kind == rehearsal.OfDoor {
 			through += p.Got
 		}
-		if p.Came == 0 || (p.Got == 0) != (p.Kind == rehearsal.OfStrangers) {
+		if refused := p.Kind == rehearsal.OfStrangers || p.Kind == rehearsal.OfPass; p.Came == 0 || (p.Got == 0) != refused || refused && p.Refused != p.Came {
 			t.Errorf("%+v", p)
 		}
 	}
-	if !slices.Equal(kinds, []rehearsal.PartKind{rehearsal.OfDoor, rehearsal.OfDoor, rehearsal.OfDoor, rehearsal.OfStrangers, rehearsal.OfGate, rehearsal.OfWaitlist}) || through != r.Issued {
+	if !slices.Equal(kinds, []rehearsal.PartKind{rehearsal.OfDoor, rehearsal.OfDoor, rehearsal.OfDoor, rehearsal.OfStrangers, rehearsal.OfPass, rehearsal.OfGate, rehearsal.OfWaitlist, rehearsal.OfEarly}) || through != r.Issued {
 		t.Errorf("%v; %d coupons through doors", kinds, through)
+	}
+	if p, _ := r.Part(rehearsal.OfEarly); p.Came != early*3*delivery.Channels {
+		t.Errorf("reminders of the door that opens earlier: %+v", p)
+	}
+	if p, _ := r.Part(rehearsal.OfPass); p.Took == 0 {
+		t.Errorf("no puzzle was solved: %+v", p)
 	}
 	if keys := gateKeys(t, s, asked.ID); keys != 0 {
 		t.Errorf("%d keys of the gate are left", keys)
@@ -332,6 +341,9 @@ func TestARehearsalOfADraw(t *testing.T) {
 	}
 	drawn, _ := r.Part(rehearsal.OfDraw)
 	waited, _ := r.Part(rehearsal.OfWaitlist)
+	if told, _ := r.Part(rehearsal.OfResult); told.Came != drawn.Came || told.Got != told.Came {
+		t.Errorf("the result was told to %+v", told)
+	}
 	if !r.Sound() || r.Issued != 20 || drawn.Got != 20 || drawn.Came <= 20 || waited.Came == 0 || waited.Got != waited.Back || waited.Got == 0 {
 		t.Errorf("%+v", r)
 	}

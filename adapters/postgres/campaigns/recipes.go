@@ -90,7 +90,7 @@ func scanRound(row pgx.CollectableRow, more ...any) (o recipe.Round, err error) 
 // roundsSQL returns the last $2 rounds of each recipe of shop $1 with the accounts of their campaigns. Of a campaign whose
 // audience is being cut the counts are those of what is cut.
 const roundsSQL = `
-select ` + roundColumns + `, coalesce(c.state, ''), c.approval_asked_at is not null and c.state = 'draft',
+select ` + roundColumns + `, coalesce((select name from templates t where t.id = o.template_id), ''), coalesce(c.state, ''), c.approval_asked_at is not null and c.state = 'draft',
 	coalesce(n.due, 0), coalesce(n.sent, 0), coalesce(n.skipped, 0), coalesce(n.expired, 0), coalesce(n.dead, 0),
 	least(coalesce(n.skipped, 0), coalesce((select assigned from campaign_results h where h.campaign_id = c.id and h.variant = -1), 0))
 from recipes r cross join lateral (select * from recipe_rounds o where o.recipe_id = r.id order by o.id desc limit $2) o
@@ -103,7 +103,7 @@ where r.shop_number = $1 order by o.at desc, o.id desc`
 // Rounds returns the last rounds; see [recipe.Store].
 func (s Recipes) Rounds(ctx context.Context, shop int64, each int) ([]recipe.Listed, error) {
 	list, err := pgx.CollectRows(pg.Rows(ctx, s.Pool, roundsSQL, shop, each), func(row pgx.CollectableRow) (l recipe.Listed, err error) {
-		l.Round, err = scanRound(row, &l.Campaign, &l.Asked, &l.Counts.Reserved, &l.Counts.Sent, &l.Counts.Skipped, &l.Counts.Expired, &l.Counts.Dead, &l.HeldOut)
+		l.Round, err = scanRound(row, &l.DropName, &l.Campaign, &l.Asked, &l.Counts.Reserved, &l.Counts.Sent, &l.Counts.Skipped, &l.Counts.Expired, &l.Counts.Dead, &l.HeldOut)
 		l.Counts.InFlight = l.Counts.Reserved - l.Counts.Sent - l.Counts.Skipped - l.Counts.Expired - l.Counts.Dead
 		return l, err
 	})

@@ -2,6 +2,7 @@ package campaigns_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -38,13 +39,21 @@ func newKitchen(t *testing.T) *kitchen {
 	t.Helper()
 	g := &kitchen{Fixture: pgtest.New(t)}
 	g.store, g.campaigns = campaignsdb.NewRecipes(g.DB), campaignsdb.NewCampaigns(g.DB, g.Segments)
-	channels := delivery.ChannelSetOf(delivery.App, delivery.Email)
-	approvals := &approval.Service{Store: g.campaigns, Publisher: campaign.Publisher{Store: g.campaigns, Lock: free{}, Templates: g.Templates, Channels: channels, Now: pgtest.Clock}}
-	g.keeper = &recipe.Keeper{Store: g.store, Templates: g.Templates, Campaigns: &campaign.Service{Store: g.campaigns, Approvals: approvals, Templates: g.Templates, Channels: channels,
-		Audiences: g.campaigns.Audiences(), Now: pgtest.Clock}}
+	g.keeper = g.keeps(g.store, g.campaigns)
 	g.service = &recipe.Service{Store: g.store}
 	g.Shops(10)
 	return g
+}
+
+// keeps returns a keeper that works on the stores.
+func (g *kitchen) keeps(store recipe.KeeperStore, campaigns interface {
+	campaign.Store
+	approval.Store
+}) *recipe.Keeper {
+	channels := delivery.ChannelSetOf(delivery.App, delivery.Email)
+	approvals := &approval.Service{Store: campaigns, Publisher: campaign.Publisher{Store: campaigns, Lock: free{}, Templates: g.Templates, Channels: channels, Now: pgtest.Clock}}
+	return &recipe.Keeper{Store: store, Templates: g.Templates, Campaigns: &campaign.Service{Store: campaigns, Approvals: approvals, Templates: g.Templates, Channels: channels,
+		Audiences: g.campaigns.Audiences(), Now: pgtest.Clock}}
 }
 
 // on turns a recipe on, as if it had been on for an hour.
@@ -149,7 +158,7 @@ func TestMissed(t *testing.T) {
 	}
 }
 
-// TestLost: users without a coupon of a drop that sold out, and the entries of a draw that did not win.
+// TestLost: users without a coupon of a drop that sold out, and the entries of a draw that did not win. They are told the next drops; without one they get nothing.
 func TestLost(t *testing.T) {
 	g := newKitchen(t)
 	full := g.opened(1, 1, 2)
@@ -162,15 +171,30 @@ func TestLost(t *testing.T) {
 		g.Exec(fmt.Sprintf(`insert into draw_entries (template_id, user_id, ticket, salt, entered_at, state) values (%d, %d, gen_random_uuid(), gen_random_uuid(), now(), '%s')`, drawn.ID, 10+i, state))
 	}
 	g.claimed(drawn, 10)
-	g.on(recipe.Lost, nil)
+	next := g.Published(48 * time.Hour)
+	g.on(recipe.Lost, func(s *recipe.Settings) {
+		s.Texts[""] = delivery.Text{Title: "{{drop}} is gone", Body: "Next: {{drops}}"}
+	})
 	g.sweep()
 	list, users := g.rounds(recipe.Lost)
 	found := map[int64][]user.ID{}
 	for i, l := range list {
 		found[l.Drop] = users[i]
+		c, err := g.campaigns.Campaign(t.Context(), l.CampaignID)
+		if g.Must(err); l.DropName == "" || c.Content.Variants[0].Texts[""].Title != l.DropName+" is gone" || c.Content.Variants[0].Texts[""].Body != "Next: "+next.OpensAt.UTC().Format("Mon 2 Jan, 15:04")+" · "+next.Name+"\nUTC" {
+			t.Errorf("%s: %+v", l.DropName, c.Content)
+		}
 	}
 	if !slices.Equal(found[full.ID], []user.ID{2}) || !slices.Equal(found[drawn.ID], []user.ID{5, 11}) || len(found) != 2 {
 		t.Errorf("%v", found)
+	}
+	g.Exec(`update templates set state = 'cancelled' where id = $1`, next.ID)
+	again := g.opened(1, 1, 2)
+	g.claimed(again, 1)
+	g.Exec(`update recipes set due_at = now()`)
+	g.sweep()
+	if list, _ := g.rounds(recipe.Lost); list[0].Drop != again.ID || list[0].State != recipe.Done || list[0].CampaignID != 0 || list[0].Users != 1 || list[0].Why != nil {
+		t.Errorf("no drop ahead: %+v", list[0])
 	}
 }
 
@@ -249,5 +273,87 @@ func TestRecipesThatAreRefused(t *testing.T) {
 	g.sweep()
 	if list, _ = g.rounds(recipe.Missed); len(list) != 2 || !list[0].Asked || list[0].Why != nil || list[0].Users != 2 {
 		t.Errorf("%+v", list)
+	}
+}
+
+// campaignRows is [campaignsdb.Campaigns] under another name than its method.
+type campaignRows = campaignsdb.Campaigns
+
+// mortalRecipes and mortalCampaigns are the stores of a keeper whose process dies.
+type mortalRecipes struct {
+	campaignsdb.Recipes
+	*pgtest.Death
+}
+
+func (m mortalRecipes) Claim(ctx context.Context, lease time.Duration) (c recipe.Claim, found bool, err error) {
+	err = m.Around(func() error { c, found, err = m.Recipes.Claim(ctx, lease); return err })
+	return c, found, err
+}
+
+func (m mortalRecipes) Begin(ctx context.Context, r recipe.Round) error {
+	return m.Around(func() error { return m.Recipes.Begin(ctx, r) })
+}
+
+func (m mortalRecipes) Find(ctx context.Context, r recipe.Round) (found recipe.Round, err error) {
+	err = m.Around(func() error { found, err = m.Recipes.Find(ctx, r); return err })
+	return found, err
+}
+
+func (m mortalRecipes) Note(ctx context.Context, r recipe.Round) error {
+	return m.Around(func() error { return m.Recipes.Note(ctx, r) })
+}
+
+func (m mortalRecipes) Settle(ctx context.Context, c recipe.Claim, next time.Time) error {
+	return m.Around(func() error { return m.Recipes.Settle(ctx, c, next) })
+}
+
+type mortalCampaigns struct {
+	campaignRows
+	*pgtest.Death
+}
+
+func (m mortalCampaigns) Insert(ctx context.Context, c campaign.Change) (made campaign.Campaign, err error) {
+	err = m.Around(func() error { made, err = m.campaignRows.Insert(ctx, c); return err })
+	return made, err
+}
+
+func (m mortalCampaigns) Save(ctx context.Context, c campaign.Change) (saved campaign.Campaign, err error) {
+	err = m.Around(func() error { saved, err = m.campaignRows.Save(ctx, c); return err })
+	return saved, err
+}
+
+// TestRoundsOfWorkersThatDie lets a worker die before and after each of its writes about a round, at another one for each drop. The next
+// worker goes on: each drop has one round with one list and one campaign, which was published once and is about each user once.
+func TestRoundsOfWorkersThatDie(t *testing.T) {
+	g := newKitchen(t)
+	g.on(recipe.Missed, nil)
+	for at := 1; ; at++ {
+		drop := g.opened(5, 1, 2, 3)
+		g.claimed(drop, 2)
+		g.Exec(`update recipes set due_at = now()`)
+		d := &pgtest.Death{At: at}
+		if err := g.keeps(mortalRecipes{g.store, d}, mortalCampaigns{g.campaigns, d}).Sweep(t.Context()); errors.Is(err, pgtest.ErrDied) != d.Died() {
+			t.Fatalf("instant %d: %v", at, err)
+		}
+		g.Exec(`update recipes set due_at = now()`)
+		g.sweep()
+		list, users := g.rounds(recipe.Missed)
+		if len(list) == 0 || list[0].Drop != drop.ID || !slices.Equal(users[0], []user.ID{1, 3}) || list[0].Users != 2 || list[0].State != recipe.Done || list[0].Why != nil {
+			t.Fatalf("instant %d: %+v: %v", at, list, users)
+		}
+		for what, n := range map[string]int64{
+			"rounds": g.Number(`select count(*) from recipe_rounds`), "lists": g.Number(`select count(*) from segments where hidden`), "campaigns": g.Number(`select count(*) from campaigns where state = 'scheduled'`),
+			"publications": g.Number(`select count(*) from audit where action = 'campaign.publish'`),
+		} {
+			if n != int64(at) {
+				t.Errorf("instant %d: %d %s", at, n, what)
+			}
+		}
+		if !d.Died() {
+			if at < 12 {
+				t.Errorf("a round has only %d instants", at)
+			}
+			return
+		}
 	}
 }

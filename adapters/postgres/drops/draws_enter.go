@@ -55,6 +55,7 @@ func (s *Entries) Enter(ctx context.Context, a draw.Attempt) (draw.Answer, error
 // FOR SHARE locks the draws. Closing a draw and changing its card update the same rows. Either this
 // group commits first and the close waits for it, or the close commits first; then this statement reads
 // the row again after its wait and finds it is no longer open. Comparing clocks alone would leave a gap.
+// A moved opening ends the entries before the card that announces it is stored, so no receipt is later than the last card.
 const enterSQL = `
 with asked as not materialized (
     select * from unnest($1::bigint[], $2::bigint[], $3::uuid[], $4::uuid[], $5::smallint[], $7::smallint[], $8::smallint[])
@@ -62,6 +63,7 @@ with asked as not materialized (
 ), taking as (
     select template_id from draws
     where template_id = any($6::bigint[]) and (state = 'open') is true and opens_at <= clock_timestamp() and closes_at > clock_timestamp()
+        and exists (select from templates t where t.id = draws.template_id and t.opens_at > clock_timestamp())
     order by template_id for share
 ), stored as (
     insert into draw_entries (template_id, user_id, ticket, salt, weight, door, channels, entered_at)
@@ -80,8 +82,8 @@ with asked as not materialized (
 )
 select user_id, true, null::uuid, null::uuid, null::smallint, entered_at, 'entered', '', null::timestamptz, null::timestamptz, clock_timestamp() from stored
 union all
-select a.user_id, false, e.ticket, e.salt, e.weight, e.entered_at, coalesce(e.state, ''), coalesce(d.state, ''), d.opens_at, d.closes_at, clock_timestamp()
-from asked a left join draws d on d.template_id = a.template_id
+select a.user_id, false, e.ticket, e.salt, e.weight, e.entered_at, coalesce(e.state, ''), coalesce(d.state, ''), d.opens_at, least(d.closes_at, t.opens_at), clock_timestamp()
+from asked a left join draws d on d.template_id = a.template_id left join templates t on t.id = d.template_id
 left join draw_entries e on e.template_id = a.template_id and e.user_id = a.user_id
 where (select count(*) from stored) < cardinality($1) and not exists (select from stored s where s.user_id = a.user_id)`
 
@@ -165,7 +167,8 @@ func (s Draws) Entry(ctx context.Context, templateID int64, by user.ID) (draw.Re
 // entry to remove, and whether the draw is open.
 const leaveSQL = `
 with taking as (
-    select template_id from draws where template_id = $1 and state = 'open' and closes_at > clock_timestamp() for share
+    select template_id from draws where template_id = $1 and state = 'open' and closes_at > clock_timestamp()
+        and exists (select from templates t where t.id = $1 and t.opens_at > clock_timestamp()) for share
 ), gone as (
     delete from draw_entries e using taking t where e.template_id = t.template_id and e.user_id = $2 and e.state = 'entered' returning e.template_id
 ), counted as (
@@ -179,17 +182,21 @@ select exists (select from gone), exists (select from taking), exists (select fr
 
 // Leave is part of [draw.Store].
 func (s Draws) Leave(ctx context.Context, templateID int64, by user.ID) error {
-	var gone, open, entered bool
-	err := killpoint.Around("draws.leave", func() error {
-		return s.Pool.QueryRow(ctx, leaveSQL, templateID, by).Scan(&gone, &open, &entered)
-	})
-	switch {
-	case err != nil:
-		return pg.Translate(err)
-	case gone:
-		return nil
-	case !entered:
-		return draw.ErrNotEntered
+	for again := false; ; again = true {
+		var gone, open, entered bool
+		err := killpoint.Around("draws.leave", func() error {
+			return s.Pool.QueryRow(ctx, leaveSQL, templateID, by).Scan(&gone, &open, &entered)
+		})
+		switch {
+		case err != nil:
+			return pg.Translate(err)
+		case gone:
+			return nil
+		case !entered:
+			return draw.ErrNotEntered
+		case !open || again:
+			return draw.ErrClosed // or struck, which cannot be left
+		}
+		// The statement may have waited for another request of the user that removed the entry.
 	}
-	return draw.ErrClosed // or struck, which cannot be left
 }

@@ -195,6 +195,12 @@ func TestOffers(t *testing.T) {
 	if d.Must(err); a.Difference() != 0 || a.Coupons != 2 {
 		t.Errorf("%+v", a)
 	}
+	d.Exec(`update draw_entries set coupon_id = null, reason = 'ended' where template_id = $1 and user_id = $2`, d.drop.ID, next[1])
+	steps, err = d.entries.Timeline(t.Context(), next[1], d.drop.ID)
+	d.Must(err)
+	if last := steps[len(steps)-1]; last.Kind != reminder.StepDrawRefused || last.Reason != "ended" {
+		t.Errorf("a winner without a coupon is explained as %+v", steps)
+	}
 }
 
 // winners are the users who won, by rank.

@@ -15,6 +15,7 @@ import (
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/claim"
 	"dropbell/domain/draw"
+	"dropbell/domain/reminder"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 )
@@ -158,6 +159,9 @@ func TestDraw(t *testing.T) {
 		t.Errorf("%+v", end.Counts)
 	}
 	d.balanced()
+	if c, err := d.Cockpits.Cockpit(t.Context(), d.drop.ID, nil); err != nil || c.Crowd != (reminder.Crowd{Entries: 38, Won: 10}) {
+		t.Errorf("the cockpit shows %+v, %v", c.Crowd, err)
+	}
 	if n := d.Number(`select count(distinct user_id) from coupons where template_id = $1 and origin = 'draw'`, d.drop.ID); n != 10 {
 		t.Errorf("%d winners have coupons", n)
 	}
@@ -257,6 +261,70 @@ func TestCloseWaitsForEntries(t *testing.T) {
 	d.Must(<-closed)
 	if end := d.until(draw.Done, d.operator); end.Won != 1 {
 		t.Errorf("%+v", end.Counts)
+	}
+}
+
+// leftMeanwhile is a store in which the user leaves between a request to enter and the look for the user's entry.
+type leftMeanwhile struct {
+	draw.Store
+	looks int
+}
+
+func (s *leftMeanwhile) Enter(ctx context.Context, a draw.Attempt) (draw.Answer, error) {
+	answer, err := s.Store.Enter(ctx, a)
+	if s.looks == 0 { // as if another request of the user had been committed while this one waited for it
+		answer.Record, answer.Window = nil, &draw.Window{State: draw.Open, ClosesAt: time.Now().Add(time.Hour), Now: time.Now()}
+	}
+	return answer, err
+}
+
+func (s *leftMeanwhile) Entry(ctx context.Context, id int64, by user.ID) (draw.Record, error) {
+	s.looks++
+	if err := s.Store.Leave(ctx, id, by); err != nil {
+		return draw.Record{}, err
+	}
+	return s.Store.Entry(ctx, id, by)
+}
+
+// Requests of one user at the same time are answered as if they had come one after the other: of two requests to leave the
+// second is told that there is no entry, not that entries are closed, and a request to enter that met one to leave stores an entry.
+func TestEnteringAndLeavingAtOnce(t *testing.T) {
+	d := aDraw(t)
+	d.enter(5)
+	_, commit := d.Hold(`delete from draw_entries where template_id = $1 and user_id = 5`, d.drop.ID)
+	left := make(chan error, 1)
+	go func() { left <- d.service.Leave(context.WithoutCancel(t.Context()), 5, d.drop.ID) }()
+	d.Blocked(1)
+	commit()
+	if err := <-left; !errors.Is(err, draw.ErrNotEntered) {
+		t.Errorf("the second request to leave: %v", err)
+	}
+	store := &leftMeanwhile{Store: d.entries}
+	d.service.Store = store
+	if m, created, err := d.service.Enter(t.Context(), draw.Wish{TemplateID: d.drop.ID, UserID: 6}); err != nil || !created || m.Receipt == "" || store.looks != 1 {
+		t.Errorf("the request to enter: %+v, created %v after %d looks, %v", m.Record, created, store.looks, err)
+	}
+	if n := d.Number(`select count(*) from draw_entries where template_id = $1 and user_id = 6`, d.drop.ID); n != 1 {
+		t.Errorf("%d entries", n)
+	}
+}
+
+// An opening that was moved ends the entries also while no worker has published the card of it: a receipt that is later than
+// the last card would accuse an honest operator.
+func TestMovedOpeningEndsEntriesBeforeItsCard(t *testing.T) {
+	d := aDraw(t)
+	d.enter(1)
+	d.skew("1 hour")
+	d.Exec(`update templates set opens_at = date_trunc('second', now()), version = version + 1 where id = $1`, d.drop.ID)
+	if _, _, err := d.service.Enter(t.Context(), draw.Wish{TemplateID: d.drop.ID, UserID: 2}); !errors.Is(err, draw.ErrClosed) {
+		t.Errorf("an entry after the moved opening: %v", err)
+	}
+	if err := d.service.Leave(t.Context(), 1, d.drop.ID); !errors.Is(err, draw.ErrClosed) {
+		t.Errorf("leaving after the moved opening: %v", err)
+	}
+	d.until(draw.Done, d.operator)
+	if r := d.verify(1); !r.Sound() {
+		t.Errorf("%+v", r)
 	}
 }
 

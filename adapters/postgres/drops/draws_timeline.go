@@ -55,7 +55,11 @@ func (s Draws) Timeline(ctx context.Context, by user.ID, templateID int64) ([]re
 	}
 	steps = append(steps, reminder.Step{At: *d.DrawnAt, Kind: reminder.StepDrawn, Reason: reason,
 		Detail: draw.Score(result.Seed, r.Ticket, r.Weight).String() + " / " + result.Cutoff.String()})
-	return append(steps, offerSteps(r, d, outAt)...), nil
+	steps = append(steps, offerSteps(r, d, outAt)...)
+	if r.State == draw.Won && r.CouponID == 0 && r.Reason != "" {
+		steps = append(steps, reminder.Step{At: steps[len(steps)-1].At, Kind: reminder.StepDrawRefused, Reason: r.Reason})
+	}
+	return steps, nil
 }
 
 // enteredStep is the entry, with the door through which the user came.

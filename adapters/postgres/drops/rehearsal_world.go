@@ -13,6 +13,7 @@ import (
 	"dropbell/domain/claim"
 	"dropbell/domain/delivery"
 	"dropbell/domain/rehearsal"
+	"dropbell/domain/reminder"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 	"dropbell/killpoint"
@@ -118,7 +119,7 @@ var copiesOf = []copied{
 		"protection": `'off'`, "doors": `0`, "door_base": `0`, "entry_minutes": `case t.opening_mode when 'shuffled' then 1 else 0 end`,
 		"draw_source": `case t.opening_mode when 'first_come' then '' else 'commit' end`, "draw_public": `''`,
 		"use_within_hours": `0`, "obtain": `'claim'`, "remind_once": `false`}},
-	// The copy gets its doors when it is published: all of its reminders are for its opening. Doors that open earlier open a minute earlier.
+	// The copy gets its doors by Compress, after it was published. Doors that open earlier open a minute earlier.
 	{"doors", `t.template_id = @drop`, map[string]string{"template_id": `@id`, "lead_minutes": `least(1, t.lead_minutes)`,
 		"share": `case when t.share = 0 then 0 else greatest(1, t.share * @share / 1000) end`, "cut_to": `0`, "members": `0`, "cut_at": `null`, "frozen_at": `null`}},
 	{"message_versions", `t.shop_number = @shop and t.template_id in (0, @drop)`, map[string]string{"template_id": `case t.template_id when 0 then 0 else @id::bigint end`}},
@@ -190,16 +191,40 @@ func (s Rehearsals) OpenIn(ctx context.Context, id int64, in time.Duration) (at 
 	return at, wait, pg.Translate(err)
 }
 
-// Compress moves the slots of the copy to distances of step before its opening. All of them wait then. Their messages stay of use for as long
-// as those of the drop: five minutes for the last slot, which is later than the opening of the copy.
+// Compress gives the copy its doors, and moves its slots to distances of step before their openings, but not into the past. All of them wait then.
+// Their messages stay of use for as long as those of the drop: five minutes for the last slot, which is later than the opening of the copy.
 func (s Rehearsals) Compress(ctx context.Context, id int64, step time.Duration) error {
 	return s.Tx(ctx, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, `update slots set due_at = opens_at - slot * $2::interval, opens_at = opens_at - slot * $2::interval + slot * $3::interval, planned_at = null, state = 'waiting' where template_id = $1`, id, step, template.SlotStep)
+		if _, err := tx.Exec(ctx, `update templates set doors = (select count(*) from doors where template_id = $1), version = version + 1 where id = $1`, id); err != nil {
+			return err
+		}
+		t, err := pgx.CollectExactlyOneRow(pg.Rows(ctx, tx, `select `+pg.TemplateColumns+pg.TemplateFrom+`where t.id = $1`, id), pg.ScanTemplate)
 		if err == nil {
-			_, err = tx.Exec(ctx, `update templates set doors = (select count(*) from doors where template_id = $1), version = version + 1 where id = $1`, id)
+			_, err = tx.Exec(ctx, `delete from slots where template_id = $1`, id) // those of a drop without doors
+		}
+		if err == nil {
+			err = insertSlots(ctx, tx, t, t.Openings(), string(reminder.Waiting))
+		}
+		if err == nil {
+			_, err = tx.Exec(ctx, `update slots s set due_at = n.due_at, opens_at = n.due_at + s.slot * $3::interval, planned_at = null
+				from (select id, greatest(opens_at - slot * $2::interval, clock_timestamp()) as due_at from slots where template_id = $1) n where n.id = s.id`, id, step, template.SlotStep)
 		}
 		return err
 	})
+}
+
+// Early counts the reminders of the copy's doors that open earlier, and those of them that were sent.
+func (s Rehearsals) Early(ctx context.Context, id int64) (due, sent int64, err error) {
+	err = s.Pool.QueryRow(ctx, `select coalesce(sum(r.sent + r.skipped + r.dead + r.expired), 0)::bigint, coalesce(sum(r.sent), 0)::bigint from slots s join slot_results r on r.slot_id = s.id
+		where s.template_id = $1 and exists (select from doors d where d.template_id = $1 and d.lead_minutes > 0 and s.doors & (1 << (d.place - 1)) <> 0)`, id).Scan(&due, &sent)
+	return due, sent, pg.Translate(err)
+}
+
+// Told counts the messages about the result of the copy's draw, and those of them that were sent. all is false while some are not delivered.
+func (s Rehearsals) Told(ctx context.Context, id int64) (due, sent int64, all bool, err error) {
+	err = s.Pool.QueryRow(ctx, `select coalesce(sum(due_count), 0)::bigint, coalesce(sum(sent_count), 0)::bigint, not exists (select from announcements where template_id = $1 and state <> 'finished')
+		from batches where template_id = $1 and kind in ('won', 'lost')`, id).Scan(&due, &sent, &all)
+	return due, sent, all, pg.Translate(err)
 }
 
 // Published calls do with each event of the topics that the copy has published, which no relay takes away. do decides what it does with

@@ -2,9 +2,11 @@ package drops_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
+	dropsdb "dropbell/adapters/postgres/drops"
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
@@ -93,5 +95,84 @@ func TestCopyBesideReservations(t *testing.T) {
 	}
 	if got := g.Number(`select count(*) filter (where slots = 2) * 1000000 + count(*) filter (where slots = 4) from reservations where template_id = $1`, d.ID); got != (n-rivals)*1_000_000+rivals {
 		t.Errorf("copied to %d users beside %d rivals", got/1_000_000, got%1_000_000)
+	}
+}
+
+// mortalSeries and mortalTemplates are the stores of a keeper whose process dies.
+type mortalSeries struct {
+	dropsdb.Series
+	*pgtest.Death
+}
+
+func (m mortalSeries) Claim(ctx context.Context, lease time.Duration) (c series.Claim, found bool, err error) {
+	err = m.Around(func() error { c, found, err = m.Series.Claim(ctx, lease); return err })
+	return c, found, err
+}
+
+func (m mortalSeries) Plan(ctx context.Context, id int64, d series.Day) (o series.Occurrence, err error) {
+	err = m.Around(func() error { o, err = m.Series.Plan(ctx, id, d); return err })
+	return o, err
+}
+
+func (m mortalSeries) Note(ctx context.Context, o series.Occurrence) error {
+	return m.Around(func() error { return m.Series.Note(ctx, o) })
+}
+
+func (m mortalSeries) Settle(ctx context.Context, c series.Claim, next time.Time) error {
+	return m.Around(func() error { return m.Series.Settle(ctx, c, next) })
+}
+
+func (m mortalSeries) Copy(ctx context.Context, c series.Copy) (n int64, err error) {
+	err = m.Around(func() error { n, err = m.Series.Copy(ctx, c); return err })
+	return n, err
+}
+
+type mortalTemplates struct {
+	template.Store
+	*pgtest.Death
+}
+
+func (m mortalTemplates) Insert(ctx context.Context, c template.Change) (t template.Template, err error) {
+	err = m.Around(func() error { t, err = m.Store.Insert(ctx, c); return err })
+	return t, err
+}
+
+func (m mortalTemplates) Save(ctx context.Context, c template.Change) (t template.Template, err error) {
+	err = m.Around(func() error { t, err = m.Store.Save(ctx, c); return err })
+	return t, err
+}
+
+// TestSeriesOfWorkersThatDie keeps a series by workers of which each dies before or after one of the first writes that follow its claim, until nothing is left to do. At
+// the end each day has one drop, published once, and each user has the reminders of each drop once.
+func TestSeriesOfWorkersThatDie(t *testing.T) {
+	g := newDaily(t, nil)
+	for id := user.ID(1); id <= 3; id++ {
+		g.stand(id, pgtest.Reminders(delivery.App, 10)...)
+	}
+	deaths := 0
+	for ; ; deaths++ {
+		d := &pgtest.Death{At: 3 + deaths%7}
+		templates := *g.Service
+		templates.Store = mortalTemplates{templates.Store, d}
+		keeper := &series.Keeper{Store: mortalSeries{g.store, d}, Templates: &templates}
+		err := keeper.Sweep(t.Context())
+		if errors.Is(err, pgtest.ErrDied) != d.Died() || deaths > 100 {
+			t.Fatalf("after %d deaths: %v", deaths, err)
+		}
+		if !d.Died() {
+			break
+		}
+		g.Exec(`update series set due_at = now() where due_at < now() + interval '31 seconds'`)
+	}
+	if deaths < 2*series.Ahead {
+		t.Errorf("only %d deaths", deaths)
+	}
+	g.RelayCounts()
+	for what, n := range map[string]int64{"drops": g.Number(`select count(*) from templates`) - 1, "publications": g.Number(`select count(*) from audit where action = 'template.publish'`),
+		"drops with reminders": g.Number(`select count(*) from series_drops where copied_at is not null and reminded = 3`), "users of a drop": g.Number(`select count(*) from reservations`) / 3,
+		"sums": g.Number(`select sum(booked)::bigint from bookings`) / 3} {
+		if n != series.Ahead {
+			t.Errorf("%d %s after %d deaths", n, what, deaths)
+		}
 	}
 }

@@ -1,5 +1,6 @@
 // Package draw measures how long a draw of millions of entries takes to seal and to draw, without
-// a database, compared with the bare hashes and sorts.
+// a database, compared with the bare hashes and sorts; and how fast winners get their coupons, compared with
+// a grant of as many coupons.
 //
 //	go tool task bench:draw
 package draw
@@ -24,7 +25,13 @@ import (
 // Scenario is the benchmark with its flags.
 func Scenario(f scenario.Flags) scenario.Run {
 	n, runs := f.Int("n", 5_000_000, "entries"), f.Runs(3)
-	return func(context.Context) error { return bench(*n, *runs) }
+	won := f.Int("won", 50_000, "winners whose coupons are measured; 0 = none")
+	return func(ctx context.Context) error {
+		if err := bench(*n, *runs); err != nil || *won == 0 {
+			return err
+		}
+		return scenario.Measured(func(ctx context.Context, s *stack.Stack) error { return issue(ctx, s, *won, *runs) })(ctx)
+	}
 }
 
 func bench(n, runs int) error {

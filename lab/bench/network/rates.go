@@ -89,7 +89,7 @@ func (b *bench) paying(ctx context.Context) (func([]byte, int64) []byte, error) 
 		return nil, err
 	}
 	n := int64(b.atMost(mostPayments))
-	b.paid += n
+	b.paid += n + 1
 	first := int64(2*inserted) + b.paid
 	if _, err := b.SQL.Exec(ctx, `insert into coupons (id, template_id, user_id, claim_id, origin, issued_at, expires_at)
 		overriding system value select $1 + n, $2, n + 1, $1 + n, 'claim', now(), now() + interval '1 day' from generate_series(0, $3::bigint) n`, first, drop.ID, n); err != nil {

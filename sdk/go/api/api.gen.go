@@ -1902,7 +1902,10 @@ func (e RehearsalStep) Valid() bool {
 const (
 	RehearsalPartKindDoor      RehearsalPartKind = "door"
 	RehearsalPartKindDraw      RehearsalPartKind = "draw"
+	RehearsalPartKindEarly     RehearsalPartKind = "early"
 	RehearsalPartKindGate      RehearsalPartKind = "gate"
+	RehearsalPartKindPass      RehearsalPartKind = "pass"
+	RehearsalPartKindResult    RehearsalPartKind = "result"
 	RehearsalPartKindStrangers RehearsalPartKind = "strangers"
 	RehearsalPartKindWaitlist  RehearsalPartKind = "waitlist"
 )
@@ -1914,7 +1917,13 @@ func (e RehearsalPartKind) Valid() bool {
 		return true
 	case RehearsalPartKindDraw:
 		return true
+	case RehearsalPartKindEarly:
+		return true
 	case RehearsalPartKindGate:
+		return true
+	case RehearsalPartKindPass:
+		return true
+	case RehearsalPartKindResult:
 		return true
 	case RehearsalPartKindStrangers:
 		return true
@@ -2208,6 +2217,7 @@ const (
 	StepKindDrawAccepted    StepKind = "draw_accepted"
 	StepKindDrawLapsed      StepKind = "draw_lapsed"
 	StepKindDrawOffered     StepKind = "draw_offered"
+	StepKindDrawRefused     StepKind = "draw_refused"
 	StepKindDrawn           StepKind = "drawn"
 	StepKindEntered         StepKind = "entered"
 	StepKindExpected        StepKind = "expected"
@@ -2268,6 +2278,8 @@ func (e StepKind) Valid() bool {
 	case StepKindDrawLapsed:
 		return true
 	case StepKindDrawOffered:
+		return true
+	case StepKindDrawRefused:
 		return true
 	case StepKindDrawn:
 		return true
@@ -7717,7 +7729,7 @@ type Recipe struct {
 	// Examples: 30
 	AfterMinutes *int64 `json:"after_minutes,omitempty"`
 
-	// Body With the placeholders of campaigns; {{drop}} is the name of the drop, {{drops}} the drops of a calendar.
+	// Body With the placeholders of campaigns; {{drop}} is the name of the drop, {{drops}} the drops of the next seven days, in calendar and lost.
 	//
 	// Examples: Spring sale, {{name|dear customer}}
 	Body *Recipe_Body `json:"body,omitempty"`
@@ -7786,7 +7798,7 @@ type RecipeBody0 = string
 // RecipeBody1 defines model for Recipe.Body.1.
 type RecipeBody1 map[string]string
 
-// Recipe_Body With the placeholders of campaigns; {{drop}} is the name of the drop, {{drops}} the drops of a calendar.
+// Recipe_Body With the placeholders of campaigns; {{drop}} is the name of the drop, {{drops}} the drops of the next seven days, in calendar and lost.
 //
 // Examples: Spring sale, {{name|dear customer}}
 type Recipe_Body struct {
@@ -7884,7 +7896,7 @@ type RecipeWish struct {
 	// Examples: 30
 	AfterMinutes *int64 `json:"after_minutes,omitempty"`
 
-	// Body With the placeholders of campaigns; {{drop}} is the name of the drop, {{drops}} the drops of a calendar.
+	// Body With the placeholders of campaigns; {{drop}} is the name of the drop, {{drops}} the drops of the next seven days, in calendar and lost.
 	//
 	// Examples: Spring sale, {{name|dear customer}}
 	Body *RecipeWish_Body `json:"body,omitempty"`
@@ -7944,7 +7956,7 @@ type RecipeWishBody0 = string
 // RecipeWishBody1 defines model for RecipeWish.Body.1.
 type RecipeWishBody1 map[string]string
 
-// RecipeWish_Body With the placeholders of campaigns; {{drop}} is the name of the drop, {{drops}} the drops of a calendar.
+// RecipeWish_Body With the placeholders of campaigns; {{drop}} is the name of the drop, {{drops}} the drops of the next seven days, in calendar and lost.
 //
 // Examples: Spring sale, {{name|dear customer}}
 type RecipeWish_Body struct {
@@ -8073,22 +8085,22 @@ type RehearsalPart struct {
 	// Examples: 5
 	Back int64 `json:"back"`
 
-	// Came Customers who came; behind the gate those who were promised a coupon.
+	// Came Customers who came; behind the gate those who were promised a coupon; of result those who entered; of early the reminders that were due.
 	//
 	// Examples: 400
 	Came int64 `json:"came"`
 
-	// Difference Coupons given wrongly, or not given; must be 0.
+	// Difference Coupons given wrongly, or not given, and entries that were told nothing; must be 0.
 	//
 	// Examples: 0
 	Difference int64 `json:"difference"`
 
-	// Got Of them, those who got a coupon.
+	// Got Of them, those who got a coupon; of result and early the messages that were sent.
 	//
 	// Examples: 40
 	Got int64 `json:"got"`
 
-	// Kind strangers are customers who belong to no door of the drop.
+	// Kind strangers are customers who belong to no door of the drop, pass are customers who came without one to a protected drop, result are the messages about a draw, early the reminders of doors that open earlier.
 	Kind RehearsalPartKind `json:"kind"`
 
 	// Name Of the door.
@@ -8099,13 +8111,13 @@ type RehearsalPart struct {
 	// Refused Examples: 360
 	Refused int64 `json:"refused"`
 
-	// TookMs From the last customer to the last coupon.
+	// TookMs From the last customer to the last coupon; of pass how long a puzzle took.
 	//
 	// Examples: 1900
 	TookMs int64 `json:"took_ms"`
 }
 
-// RehearsalPartKind strangers are customers who belong to no door of the drop.
+// RehearsalPartKind strangers are customers who belong to no door of the drop, pass are customers who came without one to a protected drop, result are the messages about a draw, early the reminders of doors that open earlier.
 type RehearsalPartKind string
 
 // RehearsalReport defines model for RehearsalReport.
@@ -8174,7 +8186,7 @@ type RehearsalReport struct {
 	// Examples: 0
 	Oversold int64 `json:"oversold"`
 
-	// Parts How the claim gate, doors, draw and waitlist of the drop went.
+	// Parts How the claim gate, doors, protection, draw and waitlist of the drop went.
 	Parts []RehearsalPart `json:"parts"`
 
 	// Reminders Examples: 60000
@@ -8840,7 +8852,7 @@ type Step struct {
 	// From The opening before a move.
 	From *time.Time `json:"from,omitempty"`
 
-	// Kind door is the opening of the user's door, with its name as reason; a user with no_door belongs to none; household: other users of the household have coupons, as many as the reason says, such as 2/2. entered, struck and drawn are steps of an entry in a draw; waiting has as reason roughly how many users are before one who still waits (under_10, under_100, under_1000, more); drawn has the reason won or lost, and score / cutoff as detail; entered has the door as reason and the weight as detail.
+	// Kind door is the opening of the user's door, with its name as reason; a user with no_door belongs to none; household: other users of the household have coupons, as many as the reason says, such as 2/2. entered, struck and drawn are steps of an entry in a draw; waiting has as reason roughly how many users are before one who still waits (under_10, under_100, under_1000, more); drawn has the reason won or lost, and score / cutoff as detail; draw_refused is a winner who got no coupon, with the reason; entered has the door as reason and the weight as detail.
 	Kind StepKind `json:"kind"`
 
 	// Message The kind of message; notice: before a coupon expires; waitlist: of a coupon that the waitlist gave; offer: of a coupon that it offers; won and lost: of the result of a draw.
@@ -8870,7 +8882,7 @@ type Step struct {
 	To *time.Time `json:"to,omitempty"`
 }
 
-// StepKind door is the opening of the user's door, with its name as reason; a user with no_door belongs to none; household: other users of the household have coupons, as many as the reason says, such as 2/2. entered, struck and drawn are steps of an entry in a draw; waiting has as reason roughly how many users are before one who still waits (under_10, under_100, under_1000, more); drawn has the reason won or lost, and score / cutoff as detail; entered has the door as reason and the weight as detail.
+// StepKind door is the opening of the user's door, with its name as reason; a user with no_door belongs to none; household: other users of the household have coupons, as many as the reason says, such as 2/2. entered, struck and drawn are steps of an entry in a draw; waiting has as reason roughly how many users are before one who still waits (under_10, under_100, under_1000, more); drawn has the reason won or lost, and score / cutoff as detail; draw_refused is a winner who got no coupon, with the reason; entered has the door as reason and the weight as detail.
 type StepKind string
 
 // StepMessage The kind of message; notice: before a coupon expires; waitlist: of a coupon that the waitlist gave; offer: of a coupon that it offers; won and lost: of the result of a draw.

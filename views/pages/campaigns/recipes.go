@@ -160,6 +160,8 @@ func roundState(ctx context.Context, l recipe.Listed) (ui.Tone, string) {
 	switch {
 	case l.Why != nil:
 		return ui.Bad, ui.T(ctx, "recipe.round.refused")
+	case l.State == recipe.Done && l.CampaignID == 0 && l.Users > 0:
+		return ui.Neutral, ui.T(ctx, "recipe.round.no_drop")
 	case l.State == recipe.Done && l.CampaignID == 0:
 		return ui.Neutral, ui.T(ctx, "recipe.round.empty")
 	case l.Expired(now):

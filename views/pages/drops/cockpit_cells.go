@@ -68,6 +68,11 @@ func (p Cockpit) sumCells(ctx context.Context, c ui.Cells) {
 	c.Flag("sum.lost.none", sum.Dead+sum.Expired == 0)
 	c.Flag("sum.late.none", late.Messages() == 0)
 	c.Flag("sum.rate.none", perSecond == 0)
+	crowd := p.Snapshot.Crowd
+	c["sum.entries"], c["sum.won"] = l.Number(crowd.Entries), l.T("cockpit.won_note", crowd.Won)
+	c["sum.waiting"], c["sum.filled"] = l.Number(crowd.Waiting), l.T("cockpit.filled_note", crowd.Filled)
+	c.Flag("sum.entries.none", crowd.Entries == 0)
+	c.Flag("sum.waiting.none", crowd.Waiting+crowd.Filled == 0)
 	p.hiddenCells(ctx, c)
 }
 

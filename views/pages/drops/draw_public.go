@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"dropbell/domain/draw"
@@ -130,6 +131,29 @@ func tone(finding string) string {
 		return "is-plain"
 	}
 	return "is-good"
+}
+
+// sealed is the hash of the seal, which the page keeps in the browser; "" without a seal.
+func (p PublicDraw) sealed() string {
+	if p.Seal == nil {
+		return ""
+	}
+	return draw.HashOf(p.Seal.Text()).String()
+}
+
+// struckLater counts the tickets that were struck after the seal by their reasons, in the order of their first ticket.
+func (p PublicDraw) struckLater() (list []draw.Count) {
+	if p.Result == nil {
+		return nil
+	}
+	for _, s := range p.Result.Struck {
+		i := slices.IndexFunc(list, func(c draw.Count) bool { return c.Reason == s.Reason })
+		if i < 0 {
+			i, list = len(list), append(list, draw.Count{Reason: s.Reason})
+		}
+		list[i].N++
+	}
+	return list
 }
 
 // command is the command that checks the draw.

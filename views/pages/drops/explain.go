@@ -131,7 +131,7 @@ func stepTone(s reminder.Step) ui.Tone {
 	case reminder.StepCouponTimedOut, reminder.StepCouponRefunded, reminder.StepCouponExpired, reminder.StepCouponRevoked,
 		reminder.StepCouponSuspended, reminder.StepCouponAppealed:
 		return ui.Warn
-	case reminder.StepTried, reminder.StepMoved, reminder.StepPaused, reminder.StepCancelled, reminder.StepSkipped, reminder.StepLapsed:
+	case reminder.StepTried, reminder.StepMoved, reminder.StepPaused, reminder.StepCancelled, reminder.StepSkipped, reminder.StepLapsed, reminder.StepDrawRefused:
 		return ui.Warn
 	case reminder.StepExpected, reminder.StepFired, reminder.StepAnnounced:
 		return ui.Info
@@ -151,7 +151,7 @@ func stepIcon(s reminder.Step) string {
 		return "clock"
 	case reminder.StepDoor, reminder.StepHousehold:
 		return "users"
-	case reminder.StepStruck, reminder.StepNoDoor:
+	case reminder.StepStruck, reminder.StepNoDoor, reminder.StepDrawRefused:
 		return "ban"
 	case reminder.StepCouponLocked:
 		return "lock"

@@ -1045,6 +1045,16 @@ func rehearsalPart(ctx context.Context, p rehearsal.Part) string {
 		return ui.T(ctx, "rehearsal.part.door", p.Name, p.Came, p.Got)
 	case rehearsal.OfStrangers:
 		return ui.T(ctx, "rehearsal.part.strangers", p.Came, p.Refused)
+	case rehearsal.OfPass:
+		said := ui.T(ctx, "rehearsal.part.pass", p.Came, p.Refused)
+		if p.Took > 0 {
+			said += " " + ui.T(ctx, "rehearsal.part.puzzle", p.Took)
+		}
+		return said
+	case rehearsal.OfEarly:
+		return ui.T(ctx, "rehearsal.part.early", p.Got, p.Came)
+	case rehearsal.OfResult:
+		return ui.T(ctx, "rehearsal.part.result", p.Got, p.Came)
 	case rehearsal.OfDraw:
 		return ui.T(ctx, "rehearsal.part.draw", p.Came, p.Got, took)
 	}

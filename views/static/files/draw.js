@@ -13,6 +13,8 @@ const sha = (...parts) => { const h = sha256.create(); for (const p of parts) h.
 const u64 = (n) => { const b = new Uint8Array(8); new DataView(b.buffer).setBigUint64(0, BigInt(n)); return b; };
 const breathe = () => new Promise((done) => setTimeout(done)); // lets the page draw
 const less = (a, b) => { for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return a[i] < b[i]; return false; };
+// kept returns the hash of the first seal of the draw that this browser saw. An operator who shows another seal later is found out by it.
+const kept = (base, seal) => { try { const name = `dropbell:seal:${base}`; if (!localStorage.getItem(name)) localStorage.setItem(name, seal); return localStorage.getItem(name); } catch { return seal; } };
 function must(ok, why) { if (!ok) throw new Error(why); }
 
 // open verifies a signed text and returns its fields.
@@ -105,6 +107,7 @@ async function check(base, ticket, say, progress) {
   const proof = await load(`${base}/proof`, "json");
   const key = await crypto.subtle.importKey("raw", unbase64(proof.key.split("+").slice(2).join("+")).slice(1), "Ed25519", false, ["verify"]);
   const [card, seal, result] = [await open(proof.cards.at(-1), "card", key), await open(proof.seal, "seal", key), await open(proof.result, "result", key)];
+  must(kept(base, seal.hash) === seal.hash, "seal");
   say("signed");
   must(seal.card === card.hash && result.seal === seal.hash && card.drop === seal.drop && card.version === String(proof.cards.length), "card");
   say("chain");
@@ -132,6 +135,7 @@ async function check(base, ticket, say, progress) {
 }
 
 const section = document.querySelector("[data-draw]");
+if (section?.dataset.seal) kept(section.dataset.draw, section.dataset.seal);
 const button = section?.querySelector("[data-check]");
 if (button) {
   const bar = section.querySelector("progress"), list = section.querySelector("[data-findings]");
@@ -143,7 +147,7 @@ if (button) {
     const show = (name) => { list.querySelector(`[data-finding="${name}"]`).hidden = false; };
     try {
       must(globalThis.crypto?.subtle, "WebCrypto");
-      await check(section.dataset.draw, section.querySelector("[name=ticket]").value.trim().toLowerCase(), show, (part) => { bar.value = part; });
+      await check(section.dataset.draw, (section.querySelector("[name=ticket]")?.value ?? "").trim().toLowerCase(), show, (part) => { bar.value = part; });
       show("sound");
     } catch (wrong) {
       show(wrong instanceof DOMException || wrong.message === "WebCrypto" ? "unable" : "wrong");

@@ -19,7 +19,7 @@ type RecipeWish struct {
 	On            bool   `json:"on" doc:"Whether it has rounds. A recipe that is off may have no texts." example:"true"`
 	Channel       string `json:"channel" enum:"app,email,sms,webpush,webhook" example:"app"`
 	Title         Words  `json:"title,omitempty"`
-	Body          Words  `json:"body,omitempty" doc:"With the placeholders of campaigns; {{drop}} is the name of the drop, {{drops}} the drops of a calendar."`
+	Body          Words  `json:"body,omitempty" doc:"With the placeholders of campaigns; {{drop}} is the name of the drop, {{drops}} the drops of the next seven days, in calendar and lost."`
 	HoldOut       int    `json:"hold_out_percent,omitempty" minimum:"0" maximum:"50" doc:"Of the users found, who get no message." example:"10"`
 	AfterMinutes  int    `json:"after_minutes,omitempty" doc:"missed and lost: how long after the opening of a drop its round begins." example:"30"`
 	Days          int    `json:"days,omitempty" doc:"win_back: for how many days a user got no coupon." example:"60"`

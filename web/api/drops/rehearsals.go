@@ -52,20 +52,20 @@ type RehearsalReport struct {
 	Rehearsed  int64           `json:"all_claims_per_second" doc:"The same as rehearsed, from the share." example:"12000"`
 	SoldOut    int64           `json:"sold_out_ms" doc:"How long after the opening the last coupon was given; 0 = some are left." example:"2000"`
 	Forecasted int64           `json:"forecast_sold_out_ms" doc:"What the forecast says about it; 0 = nothing." example:"1400"`
-	Parts      []RehearsalPart `json:"parts" nullable:"false" doc:"How the claim gate, doors, draw and waitlist of the drop went."`
+	Parts      []RehearsalPart `json:"parts" nullable:"false" doc:"How the claim gate, doors, protection, draw and waitlist of the drop went."`
 	Bottleneck string          `json:"bottleneck" enum:"none,providers,reminders,claims" doc:"What would give way first."`
 }
 
 // RehearsalPart is how a part of the rehearsed opening went.
 type RehearsalPart struct {
-	Kind    string `json:"kind" enum:"gate,door,strangers,draw,waitlist" doc:"strangers are customers who belong to no door of the drop."`
+	Kind    string `json:"kind" enum:"gate,door,strangers,pass,draw,result,waitlist,early" doc:"strangers are customers who belong to no door of the drop, pass are customers who came without one to a protected drop, result are the messages about a draw, early the reminders of doors that open earlier."`
 	Name    string `json:"name,omitempty" doc:"Of the door." example:"Club members"`
-	Came    int64  `json:"came" doc:"Customers who came; behind the gate those who were promised a coupon." example:"400"`
-	Got     int64  `json:"got" doc:"Of them, those who got a coupon." example:"40"`
+	Came    int64  `json:"came" doc:"Customers who came; behind the gate those who were promised a coupon; of result those who entered; of early the reminders that were due." example:"400"`
+	Got     int64  `json:"got" doc:"Of them, those who got a coupon; of result and early the messages that were sent." example:"40"`
 	Refused int64  `json:"refused" example:"360"`
 	Back    int64  `json:"back" doc:"Coupons that came back for the waitlist." example:"5"`
-	Took    int64  `json:"took_ms" doc:"From the last customer to the last coupon." example:"1900"`
-	Off     int64  `json:"difference" doc:"Coupons given wrongly, or not given; must be 0." example:"0"`
+	Took    int64  `json:"took_ms" doc:"From the last customer to the last coupon; of pass how long a puzzle took." example:"1900"`
+	Off     int64  `json:"difference" doc:"Coupons given wrongly, or not given, and entries that were told nothing; must be 0." example:"0"`
 }
 
 // RehearsalList is the rehearsals of a drop.
