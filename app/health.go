@@ -14,13 +14,17 @@ import (
 // readyWithin bounds an answer of /readyz.
 const readyWithin = 2 * time.Second
 
-// SchemaReady returns an error while the database lacks migrations that this program needs.
+// SchemaReady returns an error while the database lacks migrations that this program needs, or has
+// cells that the configuration does not name.
 func (a *App) SchemaReady(ctx context.Context) error {
 	latest, err := migrations.Released.Latest()
 	if err != nil {
 		return err
 	}
-	return a.DB.Ready(ctx, latest)
+	if err := a.DB.Ready(ctx, latest); err != nil || a.Config.Cell > 0 {
+		return err
+	}
+	return a.Stores.Cells.Named(ctx, max(1, len(a.Config.Cells)))
 }
 
 // Ready answers /readyz: 200, or 503 with a line for each dependency that fails. own returns the

@@ -19,6 +19,12 @@ func OfSerial(serial int64) Number { return Number((serial - 1) / CodeSerials) }
 // ErrUsed is the error for a database that cannot become another cell because it has rows of shops.
 var ErrUsed = errors.New("only an empty database can become another cell, because the ids of its rows name the cell that it is")
 
+// ErrInUse is the error for a cell that cannot be taken out of the installation yet.
+var ErrInUse = errors.New("the cell is still needed, nothing was changed; it has")
+
+// ErrRemoved is the error for a database that was taken out of the installation.
+var ErrRemoved = errors.New("this database was taken out of the installation: leave it out of CELLS, or name an empty database in its place")
+
 // A Number names a cell: 0 to Count - 1.
 type Number int
 

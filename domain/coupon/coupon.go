@@ -129,5 +129,10 @@ type NoticeDay struct {
 	Planned, Sent, Failed, Dropped int64
 }
 
+// Plus returns the day with the notices of other, which are of another database.
+func (d NoticeDay) Plus(other NoticeDay) NoticeDay {
+	return NoticeDay{d.Day, d.Planned + other.Planned, d.Sent + other.Sent, d.Failed + other.Failed, d.Dropped + other.Dropped}
+}
+
 // Waiting returns how many of the day's notices have no outcome yet.
 func (d NoticeDay) Waiting() int64 { return max(0, d.Planned-d.Sent-d.Failed-d.Dropped) }

@@ -99,10 +99,17 @@ func TestExamine(t *testing.T) {
 			other.Config["appendonly"] = "no"
 			f.Redis = append(f.Redis, other)
 		}, map[string]doctor.State{"redis.appendonly[127.0.0.1:6380]": doctor.Fault}},
-		"not migrated":     {func(f *doctor.Facts) { f.Migrations.Has = 149 }, map[string]doctor.State{"migrations": doctor.Fault}},
-		"not contracted":   {func(f *doctor.Facts) { f.Migrations.Newest = 151 }, map[string]doctor.State{"migrations": doctor.Advice}},
-		"a move":           {func(f *doctor.Facts) { f.Moves = []doctor.Move{{Shop: 10}} }, map[string]doctor.State{"move": doctor.Advice}},
-		"a shop arrives":   {func(f *doctor.Facts) { f.Moves = []doctor.Move{{Shop: 10, Arriving: true}} }, map[string]doctor.State{"move": doctor.Advice}},
+		"not migrated":   {func(f *doctor.Facts) { f.Migrations.Has = 149 }, map[string]doctor.State{"migrations": doctor.Fault}},
+		"not contracted": {func(f *doctor.Facts) { f.Migrations.Newest = 151 }, map[string]doctor.State{"migrations": doctor.Advice}},
+		"a move":         {func(f *doctor.Facts) { f.Moves = []doctor.Move{{Shop: 10}} }, map[string]doctor.State{"move": doctor.Advice}},
+		"a shop arrives": {func(f *doctor.Facts) { f.Moves = []doctor.Move{{Shop: 10, Arriving: true}} }, map[string]doctor.State{"move": doctor.Advice}},
+		"an unsafe cell": {func(f *doctor.Facts) {
+			d := *f.Database
+			d.Settings = maps.Clone(d.Settings)
+			d.Settings["fsync"] = "off"
+			d.Settings["max_connections"] = "20"
+			f.Cells = []doctor.Cell{{Name: "b", Number: 1, Database: &d}}
+		}, map[string]doctor.State{"postgresql.fsync of cell b": doctor.Fault, "connections of cell b": doctor.Fault}},
 		"half a move":      {func(f *doctor.Facts) { f.Moves = []doctor.Move{{Shop: 10, Emptied: true}} }, map[string]doctor.State{"move": doctor.Fault}},
 		"newer schema":     {func(f *doctor.Facts) { f.Migrations.Has = 160 }, map[string]doctor.State{"migrations": doctor.Advice}},
 		"few processes":    {func(f *doctor.Facts) { f.Processes.Web = 2 }, map[string]doctor.State{"processes.web": doctor.Advice}},

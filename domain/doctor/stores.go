@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -244,6 +245,22 @@ type Cell struct {
 	Error string
 	// Due are the changes of home's rows that are still to be copied to the cell.
 	Due int64
+	// Database is nil if it could not be measured.
+	Database *Database
+	Moves    []Move
+}
+
+// findings are what home's database is examined for, about the cell's.
+func (c Cell) findings(processes *Processes) []Finding {
+	f := Facts{Database: c.Database, Moves: c.Moves}
+	list := slices.Concat(database(f), moves(f))
+	if processes != nil && c.Database != nil {
+		list = append(list, processes.connections(*c.Database))
+	}
+	for i := range list {
+		list[i].Check += " of cell " + c.Name
+	}
+	return list
 }
 
 // muchDue is more changes than an import leaves behind for a minute.
@@ -259,6 +276,7 @@ func cells(f Facts) (list []Finding) {
 		default:
 			list = append(list, finding("cell", OK, "", "cell %s answers, and %d changes are still to be copied", c.Name, c.Due))
 		}
+		list = append(list, c.findings(f.Processes)...)
 	}
 	return list
 }
@@ -294,11 +312,16 @@ func connections(f Facts) (list []Finding) {
 	if f.TransactionPool {
 		return append(list, finding("connections", Unknown, "compare the pool size of the pooler with max_connections of PostgreSQL", "a pooler is in between"))
 	}
-	number := func(name string) int { n, _ := strconv.Atoi(f.Database.Settings[name]); return n }
+	return append(list, p.connections(*f.Database))
+}
+
+// connections compares the connections of all processes with those of a database.
+func (p Processes) connections(d Database) Finding {
+	number := func(name string) int { n, _ := strconv.Atoi(d.Settings[name]); return n }
 	limit := number("max_connections") - number("superuser_reserved_connections") - number("reserved_connections")
 	needed := (max(p.Web, p.WantWeb)+max(p.Worker, p.WantWorker))*p.Conns + spareConns
-	return append(list, finding("connections", when(needed > limit, Fault), fmt.Sprintf("max_connections = %d (a restart of PostgreSQL), or a smaller DATABASE_MAX_CONNS, or a pooler", int(math.Ceil(float64(needed)*1.25/10))*10),
-		"%d processes × %d + %d = %d of %d", max(p.Web, p.WantWeb)+max(p.Worker, p.WantWorker), p.Conns, spareConns, needed, limit))
+	return finding("connections", when(needed > limit, Fault), fmt.Sprintf("max_connections = %d (a restart of PostgreSQL), or a smaller DATABASE_MAX_CONNS, or a pooler", int(math.Ceil(float64(needed)*1.25/10))*10),
+		"%d processes × %d + %d = %d of %d", max(p.Web, p.WantWeb)+max(p.Worker, p.WantWorker), p.Conns, spareConns, needed, limit)
 }
 
 // A Channel is the forecast of one channel for the next day.

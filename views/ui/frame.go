@@ -47,9 +47,9 @@ type Frame struct {
 	// shows; empty = there is one database.
 	Cells []string
 	Cell  string
-	// Joined is set if the page shows the rows of all databases. Silent are the names of databases that
-	// did not answer, whose rows are missing.
-	Joined bool
+	// OfOne is set if the page is about one database, which the member chooses. Silent are the names of
+	// databases that did not answer, whose rows are missing.
+	OfOne  bool
 	Silent []string
 	// Behind is the greatest age of the data on the page; 0 = it is current.
 	Behind time.Duration

@@ -7,24 +7,19 @@ import (
 	"strings"
 )
 
-// ofHome are the first parts of addresses of the console that are for the whole installation: its staff,
-// keys, channels, providers and segments, and what is the same in every program.
-var ofHome = []string{"account", "signin", "signout", "preferences", "staff", "keys", "channels", "providers", "segments", "suppressions", "password", "confirm", "docs", "static", "llms.txt"}
-
 // listed are the collections of the console whose second part is an id that names a cell.
 var listed = []string{"templates", "campaigns", "coupons", "deliveries", "reviews", "grants", "jobs", "webhooks", "series"}
 
 // cellParam is the parameter of the console with the name of the cell that a page is about.
 const cellParam = "cell"
 
-// ofAllCells are the pages of the console with the rows of all cells, and the actions on them. Home's
-// program answers, which asks the others.
-var ofAllCells = []string{"", "templates", "templates.csv", "templates/bulk", "campaigns", "campaigns.csv", "shops", "shops.csv", "reviews", "reviews.csv",
-	"dead-letters", "dead-letters.csv", "dead-letters/list", "dead-letters/jobs", "dead-letters/replay", "dead-letters/discard"}
+// ofDrops are the first parts of addresses of pages of all cells that may be about a drop or a campaign,
+// which the query or the form names.
+var ofDrops = []string{"templates", "dead-letters", "dead-letters.csv", "reviews", "reviews.csv", "results.csv"}
 
-// ofConsole returns the target of a page of the console: pages about an id are of its cell, pages of
-// the installation and the lists of all cells are of home, and other lists are of the cell that the
-// address names or the member has chosen.
+// ofConsole returns the target of a page of the console. Pages about an id are of its cell. Pages about
+// one cell, as the console says, are of the cell that the address names or the member has chosen. All
+// other pages are home's, whose console asks the other cells.
 func (f *Front) ofConsole(r *http.Request, path string, q url.Values) target {
 	part := strings.Split(strings.TrimPrefix(path, "/"), "/")
 	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
@@ -39,23 +34,23 @@ func (f *Front) ofConsole(r *http.Request, path string, q url.Values) target {
 		switch {
 		case ok && slices.Contains(listed, part[0]):
 			return f.ofID(id)
-		case ok && (part[0] == "shops" || part[0] == "recipes"):
+		case ok && part[0] == "shops":
 			return f.ofShop(id)
 		}
 	}
-	if len(part) > 2 && part[0] == "dead-letters" && part[1] == "jobs" {
+	if len(part) > 2 && (part[0] == "dead-letters" && part[1] == "jobs" || part[0] == "templates" && part[1] == "models") {
 		return f.ofText(part[2])
 	}
-	if slices.Contains(ofHome, part[0]) || part[0] == "users" && r.Method != http.MethodGet {
-		return target{}
-	}
-	if n, ok := f.cellNamed(q.Get(cellParam)); ok {
-		return target{cell: n}
-	}
-	if slices.Contains(ofAllCells, strings.Join(part, "/")) && (reads || len(part) > 1) {
+	if !f.OfOne(r.Method, path) {
+		if !slices.Contains(ofDrops, part[0]) || !reads && len(part) == 1 {
+			return target{}
+		}
 		t, _ := f.byDrop(q)
 		t.form = !reads && t.id == 0
 		return t
+	}
+	if n, ok := f.cellNamed(q.Get(cellParam)); ok {
+		return target{cell: n}
 	}
 	if t, ok := f.byQuery(q); ok {
 		return t

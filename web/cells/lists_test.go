@@ -44,6 +44,9 @@ func newFront(p *places, programs ...http.Handler) *Front {
 			n, err := strconv.Atoi(typed[:min(1, len(typed))])
 			return cell.Number(n), err == nil
 		},
+		OfOne: func(_, path string) bool {
+			return slices.Contains([]string{"/jobs", "/deliveries", "/users/7"}, path)
+		},
 		LinkDrop:     parse,
 		LinkCampaign: parse,
 	})

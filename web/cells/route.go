@@ -293,7 +293,10 @@ func (f *Front) byBody(t target, body []byte) target {
 			return f.ofShop(number)
 		}
 	}
-	if n, ok := f.CodeCell(of.Code); ok && of.Code != "" && int(n) < len(f.cells) {
+	if n, ok := f.CodeCell(of.Code); ok && of.Code != "" {
+		if int(n) >= len(f.cells) { // of a cell that was removed
+			n = 0
+		}
 		return target{cell: n, id: -1}
 	}
 	return target{must: t.must}

@@ -40,11 +40,18 @@ type Deps struct {
 	Work      work.Deps
 }
 
-// Join has lists show the rows of a further database too, whose dependencies are o. [shell.Deps.Others]
-// has the same databases in the same order.
+// Join has lists show the rows of a further database too, and forms offer its shops. o are its
+// dependencies. [shell.Deps.Others] has the same databases in the same order.
 func (d *Deps) Join(o Deps) {
-	d.Campaigns.Others, d.Coupons.Others = append(d.Campaigns.Others, o.Campaigns), append(d.Coupons.Others, o.Coupons)
-	d.Delivery.Others, d.Drops.Others = append(d.Delivery.Others, o.Delivery), append(d.Drops.Others, o.Drops)
+	o.shareMessages()
+	d.Access.Others, d.Campaigns.Others, d.Coupons.Others = append(d.Access.Others, o.Access), append(d.Campaigns.Others, o.Campaigns), append(d.Coupons.Others, o.Coupons)
+	d.Delivery.Others, d.Drops.Others, d.Search.Others = append(d.Delivery.Others, o.Delivery), append(d.Drops.Others, o.Drops), append(d.Search.Others, o.Search)
+	d.Work.Others = append(d.Work.Others, o.Work)
+}
+
+// shareMessages gives forms of drops and campaigns their parts about messages.
+func (d *Deps) shareMessages() {
+	d.Drops.Step, d.Campaigns.Messages = messages.NewStep(d.Messages), messages.NewShared(d.Messages)
 }
 
 // Console serves the console.
@@ -58,8 +65,7 @@ type Console struct {
 // read.
 func New(d Deps) *Console {
 	sh := shell.New(d.Deps)
-	d.Drops.Step = messages.NewStep(d.Messages)
-	d.Campaigns.Messages = messages.NewShared(d.Messages)
+	d.shareMessages()
 	c := &Console{Shell: sh, routes: slices.Concat(
 		[]shell.Route{shell.Get("/live", staff.View, sh.StreamParts)},
 		access.Routes(sh, d.Access), audience.Routes(sh, d.Audience), campaigns.Routes(sh, d.Campaigns), coupons.Routes(sh, d.Coupons),

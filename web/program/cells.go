@@ -68,7 +68,7 @@ func (p *program) joinedHandler(ctx context.Context) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	front := cells.New(list, cells.Options{Places: p.places, Now: time.Now,
+	front := cells.New(list, cells.Options{Places: p.places, Now: time.Now, OfOne: p.console.OfOne,
 		CodeCell: func(typed string) (cell.Number, bool) {
 			code, err := redeemcode.Parse(typed)
 			if err != nil {
@@ -156,6 +156,10 @@ func (s *places) answers(n int) func() bool {
 func (s *places) join() {
 	m := &cells.Map{Shops: map[int64]cell.Number{}, Older: make([]int64, len(s.programs)), Known: true}
 	arriving := map[int64]cell.Number{}
+	everywhere := make([]cell.Number, len(s.programs))
+	for n := range everywhere {
+		everywhere[n] = cell.Number(n)
+	}
 	for n := range s.held {
 		h := s.held[n].Load()
 		if h == nil || int(h.Number) != n {
@@ -164,6 +168,9 @@ func (s *places) join() {
 		}
 		if n > 0 {
 			m.Older[n] = h.Older
+		}
+		if n == 0 && len(h.Removed) > 0 { // shops that left them may be anywhere
+			m.Moved = everywhere
 		}
 		for _, shop := range h.Shops {
 			if slices.Contains(h.Arriving, shop) {

@@ -1,12 +1,14 @@
 package program
 
 import (
+	"context"
 	"time"
 
 	"dropbell/adapters/asynq"
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/redisgate"
 	"dropbell/app"
+	"dropbell/domain/cell"
 	"dropbell/domain/staff/alert"
 	"dropbell/domain/testmessage"
 	"dropbell/web/api"
@@ -16,9 +18,20 @@ import (
 	"dropbell/web/program/wiring"
 )
 
-// newConsole makes the console. Lists of the console of home have the rows of all cells.
+// newConsole makes the console. Lists of the console of home have the rows of all cells, and forms their
+// shops.
 func (p *program) newConsole(described *api.API) *console.Console {
 	d := p.consoleDeps(described)
+	if len(p.others) > 0 {
+		d.ShopCell = func(shop int64) (int, bool) {
+			m := p.places.Map()
+			n, ok := m.Shops[shop]
+			return int(n), ok || m.Known
+		}
+		d.Settle = func(ctx context.Context, shop int64, do func(int)) error {
+			return p.places.Settle(ctx, shop, func(n cell.Number) { do(int(n)) })
+		}
+	}
 	for i, one := range p.others {
 		d.Others = append(d.Others, shell.Another{Name: one.Config.CellName(), Shops: one.Stores.Templates, Answers: p.places.answers(i + 1)})
 		d.Join(one.consoleDeps(described))

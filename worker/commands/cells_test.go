@@ -44,6 +44,12 @@ func TestCellsByCommands(t *testing.T) {
 	run("no cell but a has a shop 10", 1, "move", "10", "a")
 	run("tables are equal there and removed here", 0, "move", "10", "b")
 	run("moved to cell 1 before", 0, "move", "10", "b")
+	w.Exec(`insert into copying_cells (cell, compared_at) values (1, now())`)
+	run("still needed, nothing was changed; it has: shops 10", 1, "cell", "remove", "b")
+	run("is not the last cell of CELLS", 2, "cell", "remove", "a")
+	if err := workdb.NewCells(w.DB).Named(t.Context(), 1); err == nil || !strings.Contains(err.Error(), "CELLS does not name cell 1") {
+		t.Errorf("programs that do not name the cell: %v", err)
+	}
 	if n := o.Number(`select count(*) from templates where id = $1`, drop.ID); n != 1 {
 		t.Error("the drop has not arrived")
 	}
@@ -57,5 +63,18 @@ func TestCellsByCommands(t *testing.T) {
 	held, err = workdb.NewCells(o.DB).Held(t.Context())
 	if err != nil || len(held.Shops) != 1 || len(held.Arriving) != 0 || held.Number != 1 || held.Joined {
 		t.Errorf("the cell says %+v, %v", held, err)
+	}
+	o.Exec(`delete from outbox`)
+	run("tables are equal there and removed here", 0, "move", "10", "a")
+	o.Exec(`delete from outbox`)
+	for range 2 { // a command that died is given again
+		run("cell b is taken out", 0, "cell", "remove", "b")
+	}
+	w.Must(workdb.NewCells(w.DB).Named(t.Context(), 1))
+	run("this database was taken out of the installation", 1, "move", "10", "b")
+	env["DATABASE_URL"] = home
+	run("cell 1 was taken out of the installation", 0, "cell")
+	if held, err := workdb.NewCells(o.DB).Held(t.Context()); err != nil || held.Joined {
+		t.Errorf("the cell that was taken out says %+v, %v", held, err)
 	}
 }

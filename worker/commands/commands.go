@@ -40,6 +40,8 @@ const usage = `worker fires reminders, delivers them and keeps house.
   worker cell NUMBER [OLDER]  make an empty database the cell NUMBER, whose ids name it, so that
                               they differ from the ids of other installations; OLDER is
                               what worker cell prints for a cell 0 with ids older than cells
+  worker cell remove NAME     take the last database of CELLS, whose shops have all moved away, out of
+                              the installation
   worker move SHOP CELL       move a shop with all its drops to another cell of CELLS, and exit; a
                               move that died goes on where it was
   worker move SHOP            move it to the database MOVE_DATABASE_URL, of another installation
@@ -56,7 +58,7 @@ const usage = `worker fires reminders, delivers them and keeps house.
   worker help                 print this
 
 migrate, cell, move, erase, user-data, reset-second-factors, password-link and rush need DATABASE_URL alone (behind a pooler: and
-DATABASE_POOL_MODE, migrate, move and rush: and DATABASE_SESSION_URL; migrate and move: and CELLS; move: and MOVE_DATABASE_URL); audit needs DATABASE_URL and, to read the
+DATABASE_POOL_MODE, migrate, move and rush: and DATABASE_SESSION_URL; migrate, cell remove and move: and CELLS; move: and MOVE_DATABASE_URL); audit needs DATABASE_URL and, to read the
 shards of the claim gate, REDIS_URL, which rush needs for a copy behind the gate (of notices: and RETENTION_DAYS). doctor reads every variable, as without a command.
 
 Exit codes:

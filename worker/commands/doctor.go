@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,6 +24,7 @@ import (
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/adapters/redis"
 	"dropbell/app"
+	"dropbell/domain/cell"
 	"dropbell/domain/delivery"
 	"dropbell/domain/delivery/provider"
 	"dropbell/domain/doctor"
@@ -136,9 +138,12 @@ func (d *doctorOf) cells(ctx context.Context, a *app.App) error {
 	if err != nil {
 		return err
 	}
+	if err := a.Stores.Cells.Named(ctx, max(1, len(a.Config.Cells))); err != nil {
+		d.facts.Cells = append(d.facts.Cells, doctor.Cell{Name: "that CELLS lacks", Error: err.Error()})
+	}
 	for n := 1; n < len(a.Config.Cells); n++ {
 		one := doctor.Cell{Name: a.Config.Cells[n].Name, Number: n}
-		if err := d.cell(ctx, a.Config.Cells[n].URL, n); err != nil {
+		if err := d.cell(ctx, a.Config.Cells[n].URL, &one); err != nil {
 			one.Error = err.Error()
 		}
 		for _, c := range copying {
@@ -151,8 +156,8 @@ func (d *doctorOf) cells(ctx context.Context, a *app.App) error {
 	return nil
 }
 
-// cell returns why a further cell cannot serve.
-func (d *doctorOf) cell(ctx context.Context, url string, n int) error {
+// cell measures the database of a further cell, and returns why it cannot serve.
+func (d *doctorOf) cell(ctx context.Context, url string, c *doctor.Cell) error {
 	ctx, cancel := context.WithTimeout(ctx, measureWithin)
 	defer cancel()
 	db, err := readyDatabase(ctx, url)
@@ -160,12 +165,24 @@ func (d *doctorOf) cell(ctx context.Context, url string, n int) error {
 		return err
 	}
 	defer db.Close()
-	h, err := app.NewStores(db).Cells.Held(ctx)
+	found, err := workdb.NewCheckups(db).Database(ctx, d.now)
+	if err != nil {
+		return err
+	}
+	c.Database = &found
+	d.facts.Disks = append(d.facts.Disks, dataDisk(url, found, "postgresql of cell "+c.Name))
+	stores := app.NewStores(db)
+	if c.Moves, err = stores.Cells.Moves(ctx); err != nil {
+		return err
+	}
+	h, err := stores.Cells.Held(ctx)
 	switch {
 	case err != nil:
 		return err
-	case int(h.Number) != n:
-		return fmt.Errorf("the database is cell %d and not cell %d", h.Number, n)
+	case int(h.Number) != c.Number:
+		return fmt.Errorf("the database is cell %d and not cell %d", h.Number, c.Number)
+	case slices.Contains(h.Removed, h.Number):
+		return cell.ErrRemoved
 	case !h.Joined:
 		return errors.New("it does not have its copies of home's rows yet; a worker with the role house makes them")
 	}
@@ -187,14 +204,7 @@ func (d *doctorOf) database(ctx context.Context, a *app.App) {
 		return
 	}
 	d.facts.Database = &found
-	disk := doctor.Disk{Path: found.DataDirectory, Holds: "postgresql", Error: "not on this machine"}
-	if isLocal(databaseHost(a.Config.DatabaseURL)) && found.DataDirectory != "" {
-		disk = room(found.DataDirectory, "postgresql", 0)
-	} else if found.DataDirectory == "" {
-		disk.Path, disk.Error = "data_directory", "not visible to this role"
-	}
-	disk.Needed = neededOnDisk(found, 0)
-	d.facts.Disks = append(d.facts.Disks, disk)
+	d.facts.Disks = append(d.facts.Disks, dataDisk(a.Config.DatabaseURL, found, "postgresql"))
 	var m doctor.Migrations
 	if m.Has, err = a.DB.SchemaVersion(ctx); err != nil {
 		d.facts.DatabaseError = err.Error()
@@ -207,6 +217,18 @@ func (d *doctorOf) database(ctx context.Context, a *app.App) {
 		d.facts.Migrations = &m
 	}
 	d.replica(ctx, a)
+}
+
+// dataDisk measures the disk of the database at the address, which holds names.
+func dataDisk(url string, found doctor.Database, holds string) doctor.Disk {
+	disk := doctor.Disk{Path: found.DataDirectory, Holds: holds, Error: "not on this machine"}
+	if isLocal(databaseHost(url)) && found.DataDirectory != "" {
+		disk = room(found.DataDirectory, holds, 0)
+	} else if found.DataDirectory == "" {
+		disk.Path, disk.Error = "data_directory", "not visible to this role"
+	}
+	disk.Needed = neededOnDisk(found, 0)
+	return disk
 }
 
 func (d *doctorOf) replica(ctx context.Context, a *app.App) {

@@ -114,6 +114,14 @@ func bothCells(ctx context.Context, getenv func(string) string, shop int64, name
 	if target, err = readyDatabase(ctx, cfg.Cells[to].URL); err != nil {
 		return nil, nil, fmt.Errorf("cell %s: %w", name, err)
 	}
+	held, err := app.NewStores(target).Cells.Held(ctx)
+	if err == nil && slices.Contains(held.Removed, held.Number) {
+		err = cell.ErrRemoved
+	}
+	if err != nil {
+		target.Close()
+		return nil, nil, fmt.Errorf("cell %s: %w", name, err)
+	}
 	for n, one := range cfg.Cells {
 		if n == to {
 			continue

@@ -223,3 +223,4 @@ insert into moving_rows (shop_number, seq, name, content) values (900, 1, 'notic
 insert into copying_cells (cell) values (1);
 insert into shops_elsewhere (shop_number, cell) values (901, 1);
 insert into copies_due (cell, name, key) values (1, 'users', '{1001}');
+insert into removed_cells (cell, last_id, last_code, removed_at) values (2, 130, 34359738368, '2026-12-02 12:00Z');

@@ -37,17 +37,24 @@ type Held struct {
 	Left            []cell.Number
 	// Joined is whether the database has its copies of home's rows, or is home.
 	Joined bool
+	// Removed are the cells that were taken out of the installation, as home knows, or the database's
+	// own number if it is one of them.
+	Removed []cell.Number
 }
 
 // Held reads what the database has.
 func (s Cells) Held(ctx context.Context) (h Held, err error) {
-	var left []int64
+	var left, removed []int64
 	err = s.Pool.QueryRow(ctx, `select number, (select coalesce(min(since), 1) - 1 from cell_identities), array(select number from shops order by number),
 		array(select shop_number from moves where state = 'arriving'), array(select distinct m.cell::bigint from moves m where state in ('emptied', 'left')),
-		number = 0 or exists (select from copying_cells where cell = 0 and compared_at is not null) from cell`).
-		Scan(&h.Number, &h.Older, &h.Shops, &h.Arriving, &left, &h.Joined)
+		number = 0 or exists (select from copying_cells where cell = 0 and compared_at is not null) and not exists (select from removed_cells where cell = number),
+		array(select cell::bigint from removed_cells order by cell) from cell`).
+		Scan(&h.Number, &h.Older, &h.Shops, &h.Arriving, &left, &h.Joined, &removed)
 	for _, n := range left {
 		h.Left = append(h.Left, cell.Number(n))
+	}
+	for _, n := range removed {
+		h.Removed = append(h.Removed, cell.Number(n))
 	}
 	return h, pg.Translate(err)
 }
@@ -57,6 +64,17 @@ func (s Cells) Has(ctx context.Context, shop int64, to cell.Number) (has bool, e
 	err = s.Pool.QueryRow(ctx, `select exists (select from shops where number = $1 and not exists (select from moves where shop_number = $1 and state = 'arriving'))
 		or exists (select from moves where shop_number = $1 and state <> 'arriving' and cell = $2)`, shop, to).Scan(&has)
 	return has, pg.Translate(err)
+}
+
+// Named returns an error if home has further cells than the most that the configuration names: their
+// shops would not be served.
+func (s Cells) Named(ctx context.Context, most int) error {
+	var missing *int64
+	err := s.Pool.QueryRow(ctx, `select min(cell)::bigint from copying_cells where cell >= $1 and cell > 0`, most).Scan(&missing)
+	if err == nil && missing != nil {
+		return fmt.Errorf("CELLS does not name cell %d, which the installation has: name it, or move its shops away and take it out with worker cell remove", *missing)
+	}
+	return pg.Translate(err)
 }
 
 // Copying is how far the copies of home's rows in a cell are behind.

@@ -20,10 +20,10 @@ func (p Codes) url() string {
 
 // pageURL returns the address of the shown page.
 func (p Codes) pageURL() string {
-	if p.Before == 0 {
+	if p.Before == "" {
 		return p.url()
 	}
-	return fmt.Sprintf("%s?before=%d", p.url(), p.Before)
+	return fmt.Sprintf("%s?before=%s", p.url(), p.Before)
 }
 
 // listURL returns the file of all lists of a kind, or of the lists of one template.

@@ -33,19 +33,26 @@ type Deps struct {
 	// Throttle bounds attempts from one network; Guesses bounds passwords tried for one account
 	// from one network; AllGuesses bounds passwords tried for one account from all networks.
 	Throttle, Guesses, AllGuesses staff.Throttle
+	// Others are the dependencies of the further databases whose audit logs are searched too.
+	Others []Deps
 }
 
 // handlers answer the requests of this package's pages.
 type handlers struct {
 	*shell.Shell
 	Deps
+	// audits are the audit logs of all databases, of this one first.
+	audits []AuditLog
 	slowed throttledNotes
 }
 
 // Routes returns the routes of signing in and out, second factors, members, service keys and the
 // audit log. It also gives the shell the page on which members authenticate again.
 func Routes(sh *shell.Shell, d Deps) []shell.Route {
-	h := &handlers{Shell: sh, Deps: d}
+	h := &handlers{Shell: sh, Deps: d, audits: []AuditLog{d.Audit}}
+	for _, o := range d.Others {
+		h.audits = append(h.audits, o.Audit)
+	}
 	h.slowed.once, h.slowed.turns = shell.NewThrottle(1, throttledEvery, sh.Now), make(chan struct{}, throttledAtATime)
 	sh.BeforeClose(h.slowed.Wait)
 	sh.ConfirmWith(func(w http.ResponseWriter, r *http.Request, p accesspages.Confirm) error {

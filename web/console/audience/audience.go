@@ -67,8 +67,10 @@ type handlers struct {
 func Routes(sh *shell.Shell, d Deps) []shell.Route {
 	h := &handlers{Shell: sh, Deps: d}
 	h.showImportJobs()
-	return []shell.Route{
+	return append(shell.OfOne(
 		shell.Report(shell.Get("/users", staff.View, h.findUsers)),
+		shell.Get("/users/{id}", staff.View, h.showUser),
+	), []shell.Route{
 		shell.Get("/users/import", staff.ManageUsers, ofAllShops(h.importForm)),
 		shell.Upload(shell.Post("/users/import", staff.ManageUsers, ofAllShops(h.importUpload))),
 		shell.Get("/users/import/template.csv", staff.ManageUsers, ofAllShops(h.importTemplate)),
@@ -76,7 +78,6 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Post("/users/import/{id}", staff.ManageUsers, ofAllShops(h.importCheck)),
 		shell.Get("/users/import/{id}/apply", staff.ManageUsers, ofAllShops(h.confirmImport)),
 		shell.Post("/users/import/{id}/apply", staff.ManageUsers, ofAllShops(h.startImport)),
-		shell.Get("/users/{id}", staff.View, h.showUser),
 		shell.Post("/users/{id}/contacts", staff.ManageUsers, h.revealContacts),
 		shell.Get("/users/{id}/edit", staff.ManageUsers, shell.With(h.loadUser, h.editUser)),
 		shell.Post("/users/{id}/edit", staff.ManageUsers, h.saveUser),
@@ -106,5 +107,5 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Everywhere(shell.Get("/suppressions/release", staff.ManageUsers, h.confirmRelease)),
 		shell.Everywhere(shell.Post("/suppressions/release", staff.ManageUsers, h.releaseSuppression)),
 		shell.Sure(shell.Report(shell.Get("/users.csv", staff.ManageUsers, h.exportUsers))),
-	}
+	}...)
 }

@@ -1,6 +1,7 @@
 package campaigns
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strconv"
@@ -139,7 +140,12 @@ func (h *handlers) lastShop(r *http.Request, shops []template.Shop) (template.Sh
 	if len(shops) == 0 {
 		return template.Shop{}, false, nil
 	}
-	last, err := h.Campaigns.Campaigns(r.Context(), shell.Actor(r), campaign.Query{Limit: 20})
+	const lately = 20
+	last, err := shell.All(h.Shell, r, h.cells, func(h *handlers, r *http.Request) ([]campaign.Status, error) {
+		return h.Campaigns.Campaigns(r.Context(), shell.Actor(r), campaign.Query{Limit: lately})
+	}, func(a, b campaign.Status) int {
+		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(b.ID, a.ID))
+	}, lately)
 	for _, c := range last {
 		if i := slices.IndexFunc(shops, func(s template.Shop) bool { return s.Number == c.Shop }); i >= 0 {
 			return shops[i], true, nil

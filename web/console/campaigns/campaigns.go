@@ -38,8 +38,7 @@ type Deps struct {
 	Channels delivery.Available
 	// VerifiedOnly is whether text messages go to verified numbers alone.
 	VerifiedOnly bool
-	// Others are the dependencies of the further databases whose campaigns lists have too. Of their
-	// fields lists use those that read.
+	// Others are the dependencies of the further databases whose campaigns lists have too.
 	Others []Deps
 }
 
@@ -72,15 +71,18 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 	for _, o := range d.Others {
 		h.cells = append(h.cells, &handlers{Shell: sh, Deps: o})
 	}
+	for _, o := range h.cells {
+		o.cells = h.cells
+	}
 	const steps = "{step:publish|pause|resume|cancel}"
 	return shell.Framing([]shell.Route{
 		shell.Report(shell.Get("/campaigns", staff.View, h.listCampaigns)),
 		shell.Report(shell.Get("/campaigns.csv", staff.View, h.exportCampaigns)),
-		shell.Post("/campaigns", staff.ManageCampaigns, shell.With(h.modelOf, h.createCampaign)),
+		shell.Post("/campaigns", staff.ManageCampaigns, h.formAt((*handlers).createCampaign)),
 		shell.Get("/recipes", staff.View, h.showRecipes),
 		shell.Post("/recipes/{id}/{form}", staff.ManageCampaigns, h.saveRecipe),
 		shell.Get("/campaigns/new", staff.ManageCampaigns, h.newCampaign),
-		shell.Report(shell.Post("/campaigns/preview", staff.ManageCampaigns, h.previewCampaign)),
+		shell.Report(shell.Post("/campaigns/preview", staff.ManageCampaigns, h.formAt((*handlers).previewCampaign))),
 		shell.Get("/campaigns/{id}", staff.View, h.showCampaign),
 		shell.Live(time.Second, shell.Get("/campaigns/{id}/progress", staff.View, h.campaignProgress)),
 		shell.Live(10*time.Second, shell.Get("/campaigns/{id}/results", staff.View, shell.With(h.loadCampaign, h.campaignResults))),

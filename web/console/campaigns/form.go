@@ -48,10 +48,11 @@ func inOrder(v map[string]string) (list []string) {
 
 func (h *handlers) newCampaign(w http.ResponseWriter, r *http.Request) error {
 	f := campaignpages.CampaignForm{RequestKey: rand.Text(), Values: map[string]string{"channel": delivery.App.String(), "test_by": delivery.ByOpened, "test_minutes": "240"}}
-	shops, err := h.ShopsOf(r)
+	shops, err := h.AllShopsOf(r)
 	if err != nil {
 		return err
 	}
+	f.Shops = shops
 	model, err := h.modelOf(r)
 	if err != nil {
 		return err
@@ -74,20 +75,18 @@ func (h *handlers) newCampaign(w http.ResponseWriter, r *http.Request) error {
 		f.Values[planned] = f.Values[name]
 	}
 	f.Values[plannedShop] = f.Values["shop"]
-	return h.showCampaignForm(w, r, http.StatusOK, f)
-}
-
-// modelOf returns the campaign that the new campaign copies; without a model the ID is 0.
-func (h *handlers) modelOf(r *http.Request) (campaign.Campaign, error) {
-	id, err := strconv.ParseInt(r.FormValue("from"), 10, 64)
+	of, err := h.at(r, f.Values)
 	if err != nil {
-		return campaign.Campaign{}, nil
+		return err
 	}
-	st, err := h.Campaigns.Campaign(r.Context(), shell.Actor(r), id)
-	return st.Campaign, err
+	return of.showCampaignForm(w, r, http.StatusOK, f)
 }
 
-func (h *handlers) createCampaign(w http.ResponseWriter, r *http.Request, model campaign.Campaign) error {
+func (h *handlers) createCampaign(w http.ResponseWriter, r *http.Request) error {
+	model, err := h.modelOf(r)
+	if err != nil {
+		return err
+	}
 	return h.keepCampaign(w, r, campaignpages.CampaignForm{From: model.ID}, model.Content, func(spec campaign.Spec) (campaign.Campaign, error) {
 		return h.Campaigns.Create(r.Context(), shell.Actor(r), spec, shell.CreationKey(r))
 	})
@@ -117,7 +116,11 @@ func (h *handlers) saveCampaign(w http.ResponseWriter, r *http.Request, st campa
 // another button: a preview, adding or removing a language, sending a text to the member. before is
 // the content that the form was filled in from.
 func (h *handlers) keepCampaign(w http.ResponseWriter, r *http.Request, f campaignpages.CampaignForm, before delivery.Copy, keep func(campaign.Spec) (campaign.Campaign, error)) error {
-	shops, err := h.ShopsOf(r)
+	offered := h.AllShopsOf
+	if f.ID != 0 { // a draft stays in its database
+		offered = h.ShopsOf
+	}
+	shops, err := offered(r)
 	if err != nil {
 		return err
 	}

@@ -38,7 +38,7 @@ func typedCampaign(r *http.Request, stored delivery.Copy) map[string]string {
 // previewCampaign answers the form as typed so far: the users it reaches, its cost, its
 // texts, and the errors.
 func (h *handlers) previewCampaign(w http.ResponseWriter, r *http.Request) error {
-	shops, err := h.ShopsOf(r)
+	shops, err := h.AllShopsOf(r)
 	if err != nil {
 		return err
 	}

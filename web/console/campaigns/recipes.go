@@ -26,7 +26,7 @@ func (h *handlers) showRecipes(w http.ResponseWriter, r *http.Request) error {
 
 // drawRecipes shows the recipes of a shop; 0 = of the first one that the member sees.
 func (h *handlers) drawRecipes(w http.ResponseWriter, r *http.Request, status int, shop int64, p campaignpages.Recipes) (err error) {
-	if p.Shops, err = h.ShopsOf(r); err != nil {
+	if p.Shops, err = h.AllShopsOf(r); err != nil {
 		return err
 	}
 	i := slices.IndexFunc(p.Shops, func(s template.Shop) bool { return s.Number == shop })
@@ -40,13 +40,18 @@ func (h *handlers) drawRecipes(w http.ResponseWriter, r *http.Request, status in
 	default:
 		return h.Show(w, r, status, p.Draw())
 	}
-	if p.Found, err = h.Recipes.Page(r.Context(), shell.Actor(r), p.Shop.Number); err != nil {
+	place, err := h.CellOf(strconv.FormatInt(p.Shop.Number, 10))
+	if err != nil {
 		return err
 	}
-	if err := h.Recipes.Reach(r.Context(), &p.Found); err != nil {
+	of := h.cells[place]
+	if p.Found, err = of.Recipes.Page(r.Context(), shell.Actor(r), p.Shop.Number); err != nil {
 		return err
 	}
-	p.Channels = h.Channels.Set()
+	if err := of.Recipes.Reach(r.Context(), &p.Found); err != nil {
+		return err
+	}
+	p.Channels = of.Channels.Set()
 	return h.Show(w, r, status, p.Draw())
 }
 
@@ -101,7 +106,11 @@ func (h *handlers) saveRecipe(w http.ResponseWriter, r *http.Request) error {
 	version, _ := strconv.ParseInt(r.PostFormValue("version"), 10, 64)
 	url := fmt.Sprintf("/recipes?shop=%d#%s", shop, f)
 	if len(broken) == 0 {
-		err = h.Recipes.Save(r.Context(), shell.Actor(r), shop, f, version, set)
+		place, missing := h.CellOf(strconv.FormatInt(shop, 10))
+		if missing != nil {
+			return missing
+		}
+		err = h.cells[place].Recipes.Save(r.Context(), shell.Actor(r), shop, f, version, set)
 		broken = shell.FieldsOf(err)
 	}
 	switch {

@@ -1,6 +1,7 @@
 package coupons
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -53,12 +54,22 @@ func (h *handlers) codesPage(r *http.Request, t template.Template) (couponpages.
 
 // fillCodes reads one page of batches; templateID 0 = all templates.
 func (h *handlers) fillCodes(r *http.Request, p *couponpages.Codes, templateID int64) (err error) {
-	p.Before = shell.IDs().In(r)
-	p.List, p.Paged, err = h.batches(r, templateID).Page(r)
+	p.Before = h.allBatches(r, templateID).In(r)
+	found, paged, err := h.allBatches(r, templateID).Page(r)
+	p.List, p.Paged = shell.Rows(found), paged
 	return err
 }
 
-// batches returns the batches of one template, or of all (0).
+// allBatches returns the batches of all databases: of one template, or of all (0).
+func (h *handlers) allBatches(r *http.Request, templateID int64) shell.List[shell.Found[redeemcode.Batch], string] {
+	return shell.Joined(h.Shell, r, h.cells, func(h *handlers, r *http.Request) shell.List[redeemcode.Batch, int64] {
+		return h.batches(r, templateID)
+	}, func(a, b redeemcode.Batch) int {
+		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(b.ID, a.ID))
+	})
+}
+
+// batches returns the batches of this database.
 func (h *handlers) batches(r *http.Request, templateID int64) shell.List[redeemcode.Batch, int64] {
 	return shell.List[redeemcode.Batch, int64]{Keys: shell.IDs(), Read: func(before int64, limit int) ([]redeemcode.Batch, error) {
 		return h.Codes.Batches(r.Context(), shell.Actor(r), redeemcode.Query{TemplateID: templateID, Before: before, Limit: limit})
@@ -77,9 +88,9 @@ func (h *handlers) batches(r *http.Request, templateID int64) shell.List[redeemc
 
 // exportedBatches returns the batches, without the codes, of the named template, or of all
 // templates.
-func (h *handlers) exportedBatches(r *http.Request) (id int64, l shell.List[redeemcode.Batch, int64], err error) {
+func (h *handlers) exportedBatches(r *http.Request) (id int64, l shell.List[shell.Found[redeemcode.Batch], string], err error) {
 	id, err = namedTemplate(r)
-	return id, h.batches(r, id), err
+	return id, h.allBatches(r, id), err
 }
 
 // generateCodes starts a batch.
@@ -203,9 +214,21 @@ func (h *handlers) revokedAlready(w http.ResponseWriter, r *http.Request, t temp
 // checkCode shows the state of a code. It changes nothing; it is a POST because logs and browser
 // histories would keep a code in an address.
 func (h *handlers) checkCode(w http.ResponseWriter, r *http.Request) error {
-	f, err := h.Codes.Check(r.Context(), shell.Actor(r), r.PostFormValue("code"))
+	got, err := shell.Across(h.Shell, r, h.cells, func(h *handlers, r *http.Request) (redeemcode.Finding, error) {
+		return h.Codes.Check(r.Context(), shell.Actor(r), r.PostFormValue("code"))
+	})
 	if err != nil {
 		return err
+	}
+	f := *got[0]
+	for _, other := range got[1:] {
+		switch {
+		case f.Verdict != redeemcode.NeverIssued:
+		case other == nil:
+			return shell.ErrSilent
+		default:
+			f = *other
+		}
 	}
 	p := couponpages.CodeCheck{Finding: &f}
 	if f.Verdict == redeemcode.Unreadable || f.Verdict == redeemcode.Forged {

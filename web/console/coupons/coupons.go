@@ -32,8 +32,7 @@ type Deps struct {
 	Carts cart.Lists
 	// Patience is how long a page waits for the worker that gives a coupon.
 	Patience time.Duration
-	// Others are the dependencies of the further databases whose reviews lists have too. Of their fields
-	// lists use those that read.
+	// Others are the dependencies of the further databases whose coupons, codes and reviews lists have too.
 	Others []Deps
 }
 
@@ -52,6 +51,9 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 	h.cells = []*handlers{h}
 	for _, o := range d.Others {
 		h.cells = append(h.cells, &handlers{Shell: sh, Deps: o})
+	}
+	for _, o := range h.cells {
+		o.cells = h.cells
 	}
 	h.showGrantJobs()
 	return append(append(h.giftRoutes(), h.reviewRoutes()...), []shell.Route{
@@ -77,8 +79,8 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Report(shell.Get("/coupons", staff.View, h.findCoupons)),
 		shell.Report(shell.Get("/coupons.csv", staff.View, h.exportCoupons)),
 		shell.Report(shell.Get("/coupons/locks", staff.View, h.listLocks)),
-		shell.Report(shell.Get("/coupons/locks.csv", staff.View, shell.CSV(h.Shell, h.locks))),
-		shell.Report(shell.Get("/coupons/together", staff.View, shell.With(h.ShopsOf, h.showTogether))),
+		shell.Report(shell.Get("/coupons/locks.csv", staff.View, shell.CSV(h.Shell, h.allLocks))),
+		shell.Report(shell.Get("/coupons/together", staff.View, shell.With(h.AllShopsOf, h.showTogether))),
 		shell.Get("/coupons/{id}", staff.View, shell.With(shell.PathID, h.showCoupon)),
 		shell.Get("/coupons/{id}/{step:release|revoke}", staff.View, shell.With(h.ownCoupon, h.confirmCouponStep)),
 		shell.Post("/coupons/{id}/{step:release|revoke}", staff.View, h.takeCouponStep),

@@ -47,8 +47,10 @@ func (h *handlers) give(w http.ResponseWriter, r *http.Request) error {
 	gift := coupon.Gift{Reason: p.Reason, OverLimit: p.OverLimit}
 	gift.UserID = h.NamedUser(r, p.User, &broken)
 	gift.TemplateID = h.Named(r, shell.Drops, "template", p.Template, &broken)
+	place := 0
 	if gift.TemplateID != 0 {
-		_, err := h.Templates.Template(r.Context(), shell.Actor(r), gift.TemplateID)
+		var err error
+		_, place, err = h.template(r, gift.TemplateID)
 		if kind := fault.KindOf(err); kind == fault.NotFound || kind == fault.Denied {
 			broken.Add("template", "rule.name_unknown", "nothing has this name; choose one of those offered, or type its number")
 		} else if err != nil {
@@ -61,7 +63,7 @@ func (h *handlers) give(w http.ResponseWriter, r *http.Request) error {
 	if p.Errors = broken.List; len(p.Errors) > 0 {
 		return h.Show(w, r, http.StatusUnprocessableEntity, p.Page())
 	}
-	return h.handOver(w, r, gift, func(status int, why string) error {
+	return h.cells[place].handOver(w, r, gift, func(status int, why string) error {
 		p.Error, p.RequestKey = why, rand.Text()
 		return h.Show(w, r, status, p.Page())
 	})

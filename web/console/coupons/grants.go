@@ -1,6 +1,7 @@
 package coupons
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -30,12 +31,12 @@ func (h *handlers) listGrants(w http.ResponseWriter, r *http.Request) error {
 		p.Template, templateID = &t, t.ID
 		p.MayGive = shell.Actor(r).Can(staff.ManageUsers, t.ShopNumber)
 	}
-	list, paged, err := h.grants(r, templateID).Page(r)
+	list, paged, err := h.allGrants(r, templateID).Page(r)
 	if err != nil {
 		return err
 	}
 	p.Paged = paged
-	for _, j := range list {
+	for _, j := range shell.Rows(list) {
 		g := couponpages.GrantRow{Job: j}
 		_ = json.Unmarshal(j.Params, &g.Params) // was written by this program
 		p.List = append(p.List, g)
@@ -43,7 +44,15 @@ func (h *handlers) listGrants(w http.ResponseWriter, r *http.Request) error {
 	return h.Show(w, r, http.StatusOK, p.Page())
 }
 
-// grants returns the lists of users who are given coupons: of one template, or of all (0).
+// allGrants returns the lists of users who are given coupons in all databases: of one template, or of all
+// (0).
+func (h *handlers) allGrants(r *http.Request, templateID int64) shell.List[shell.Found[job.Job], string] {
+	return shell.Joined(h.Shell, r, h.cells, func(h *handlers, r *http.Request) shell.List[job.Job, int64] { return h.grants(r, templateID) }, func(a, b job.Job) int {
+		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(b.ID, a.ID))
+	})
+}
+
+// grants returns the lists of this database.
 func (h *handlers) grants(r *http.Request, templateID int64) shell.List[job.Job, int64] {
 	return shell.List[job.Job, int64]{Keys: shell.IDs(), Read: func(before int64, limit int) ([]job.Job, error) {
 		return h.Grants.List(r.Context(), shell.Actor(r), coupon.GrantQuery{TemplateID: templateID, Before: before, Limit: limit})
@@ -59,9 +68,9 @@ func (h *handlers) grants(r *http.Request, templateID int64) shell.List[job.Job,
 }
 
 // exportedGrants are the lists of the template that is named, or of all.
-func (h *handlers) exportedGrants(r *http.Request) (id int64, l shell.List[job.Job, int64], err error) {
+func (h *handlers) exportedGrants(r *http.Request) (id int64, l shell.List[shell.Found[job.Job], string], err error) {
 	id, err = namedTemplate(r)
-	return id, h.grants(r, id), err
+	return id, h.allGrants(r, id), err
 }
 
 // grantFile is a file to fill in.

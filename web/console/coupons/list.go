@@ -1,6 +1,7 @@
 package coupons
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -12,6 +13,7 @@ import (
 	"dropbell/domain/coupon"
 	"dropbell/domain/fault"
 	"dropbell/domain/staff"
+	"dropbell/domain/template"
 	"dropbell/domain/user"
 	couponpages "dropbell/views/pages/coupons"
 	pageparts "dropbell/views/pages/parts"
@@ -37,9 +39,11 @@ func (h *handlers) findCoupons(w http.ResponseWriter, r *http.Request) error {
 	ok = ok && len(p.Errors) == 0
 	var err error
 	if p.Broken = !ok; ok && p.Search != "" {
-		if p.List, p.Paged, err = h.coupons(r, q).Page(r); err != nil {
+		var found []shell.Found[coupon.Listed]
+		if found, p.Paged, err = h.allCoupons(r, q).Page(r); err != nil {
 			return err
 		}
+		p.List = shell.Rows(found)
 	}
 	shell.NameEach(h.Shell, r, p.List, personOf)
 	if ok && q.TemplateID != 0 {
@@ -52,7 +56,14 @@ func (h *handlers) findCoupons(w http.ResponseWriter, r *http.Request) error {
 
 func personOf(l coupon.Listed) user.ID { return l.UserID }
 
-// coupons returns the coupons that q selects.
+// allCoupons returns the coupons of all databases that q selects.
+func (h *handlers) allCoupons(r *http.Request, q coupon.Query) shell.List[shell.Found[coupon.Listed], string] {
+	return shell.Joined(h.Shell, r, h.cells, func(h *handlers, r *http.Request) shell.List[coupon.Listed, int64] { return h.coupons(r, q) }, func(a, b coupon.Listed) int {
+		return cmp.Or(b.IssuedAt.Compare(a.IssuedAt), cmp.Compare(b.ID, a.ID))
+	})
+}
+
+// coupons returns the coupons of this database that q selects.
 func (h *handlers) coupons(r *http.Request, q coupon.Query) shell.List[coupon.Listed, int64] {
 	return shell.List[coupon.Listed, int64]{Keys: shell.IDs(), Read: func(before int64, limit int) ([]coupon.Listed, error) {
 		q.BeforeID, q.Limit = before, limit
@@ -80,19 +91,26 @@ func (h *handlers) exportCoupons(w http.ResponseWriter, r *http.Request) error {
 		return nil
 	}
 	q.Doors = true
-	return h.coupons(r, q).Send(h.Shell, w, r)
+	return h.allCoupons(r, q).Send(h.Shell, w, r)
+}
+
+// template returns a template with the place of its database.
+func (h *handlers) template(r *http.Request, id int64) (template.Template, int, error) {
+	return shell.First(h.Shell, r, h.cells, func(h *handlers, r *http.Request) (template.Template, error) {
+		return h.Templates.Template(r.Context(), shell.Actor(r), id)
+	})
 }
 
 // tallyOf is nil of a template that there is not, or not for this viewer.
 func (h *handlers) tallyOf(r *http.Request, id int64) (*pageparts.Tally, error) {
-	t, err := h.Templates.Template(r.Context(), shell.Actor(r), id)
+	t, place, err := h.template(r, id)
 	if kind := fault.KindOf(err); kind == fault.NotFound || kind == fault.Denied {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	y, err := h.Tallies.Tally(r.Context(), id)
+	y, err := h.cells[place].Tallies.Tally(r.Context(), id)
 	return &pageparts.Tally{Template: t, Tally: y}, err
 }
 
@@ -126,27 +144,36 @@ func (h *handlers) couponQuery(r *http.Request) (p couponpages.Coupons, q coupon
 
 func (h *handlers) listLocks(w http.ResponseWriter, r *http.Request) error {
 	by := shell.Actor(r)
-	p, locks, err := h.locks(r)
-	if err == nil {
-		p.List, p.Paged, err = locks.Page(r)
-	}
+	p, locks, err := h.allLocks(r)
 	if err != nil {
 		return err
 	}
+	found, paged, err := locks.Page(r)
+	if err != nil {
+		return err
+	}
+	p.List, p.Paged = shell.Rows(found), paged
 	shell.NameEach(h.Shell, r, p.List, personOf)
 	p.MayRelease = func(shop int64) bool { return by.Can(staff.Operate, shop) }
 	return h.Show(w, r, http.StatusOK, p.Page())
 }
 
-// locks are the coupons that orders hold, the lock that ends next first.
-func (h *handlers) locks(r *http.Request) (p couponpages.Locks, l shell.List[coupon.Listed, shell.Place], _ error) {
-	return p, shell.List[coupon.Listed, shell.Place]{Keys: shell.Places("-"), Read: func(after shell.Place, limit int) ([]coupon.Listed, error) {
+// allLocks are the coupons of all databases that orders hold, the lock that ends next first.
+func (h *handlers) allLocks(r *http.Request) (p couponpages.Locks, l shell.List[shell.Found[coupon.Listed], string], _ error) {
+	return p, shell.Joined(h.Shell, r, h.cells, (*handlers).locks, func(a, b coupon.Listed) int {
+		return cmp.Or(a.LockedUntil.Compare(*b.LockedUntil), cmp.Compare(a.ID, b.ID))
+	}), nil
+}
+
+// locks are the coupons of this database that orders hold.
+func (h *handlers) locks(r *http.Request) shell.List[coupon.Listed, shell.Place] {
+	return shell.List[coupon.Listed, shell.Place]{Keys: shell.Places("-"), Read: func(after shell.Place, limit int) ([]coupon.Listed, error) {
 		return h.Coupons.OpenLocks(r.Context(), shell.Actor(r), coupon.LockCursor{Until: after.At, ID: after.ID}, limit)
 	}, KeyOf: func(l coupon.Listed) shell.Place { return shell.Place{At: *l.LockedUntil, ID: l.ID} }, File: shell.FileOf("locks",
 		[]string{"id", "template_id", "template_name", "shop_number", "user_id", "order_id", "discount", "currency", "locked_at", "locked_until"},
 		func(l coupon.Listed) []any {
 			return []any{l.ID, l.TemplateID, l.TemplateName, l.ShopNumber, int64(l.UserID), l.OrderID, int64(l.Discount), l.Rule.Currency, l.LockedAt, l.LockedUntil}
-		})}, nil
+		})}
 }
 
 func (h *handlers) showCoupon(w http.ResponseWriter, r *http.Request, id int64) error {
@@ -271,14 +298,21 @@ func (h *handlers) showNotices(w http.ResponseWriter, r *http.Request) error {
 	p := couponpages.NoticeCalendar{Today: shell.DateIn(h.Now(), h.DefaultZone)}
 	p.Month = ui.ParseMonth(r.FormValue("month"), p.Today)
 	from, end := ui.MonthSpan(shell.Frame(r).Locale, p.Month)
-	days, err := h.Notices.NoticeDays(r.Context(), from, end.AddDate(0, 0, -1), shell.Actor(r).Shops, 0)
+	got, err := shell.Across(h.Shell, r, h.cells, func(h *handlers, r *http.Request) ([]coupon.NoticeDay, error) {
+		return h.Notices.NoticeDays(r.Context(), from, end.AddDate(0, 0, -1), shell.Actor(r).Shops, 0)
+	})
 	if err != nil {
 		return err
 	}
 	for d := from; d.Before(end); d = d.AddDate(0, 0, 1) {
 		day := coupon.NoticeDay{Day: d}
-		if i := slices.IndexFunc(days, func(n coupon.NoticeDay) bool { return n.Day.Equal(d) }); i >= 0 {
-			day = days[i]
+		for _, days := range got {
+			if days == nil {
+				continue
+			}
+			if i := slices.IndexFunc(*days, func(n coupon.NoticeDay) bool { return n.Day.Equal(d) }); i >= 0 {
+				day = day.Plus((*days)[i])
+			}
 		}
 		p.Days = append(p.Days, day)
 	}

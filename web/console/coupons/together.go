@@ -22,7 +22,11 @@ func (h *handlers) showTogether(w http.ResponseWriter, r *http.Request, shops []
 	} else if len(shops) > 0 {
 		p.Shop = shops[0].Number
 	}
-	var err error
+	place, err := h.CellOf(strconv.FormatInt(p.Shop, 10))
+	if err != nil {
+		return err
+	}
+	h = h.cells[place]
 	if p.Drops, err = h.Carts.Drops(r.Context(), p.Shop, cart.MaxCandidates+1); err != nil {
 		return err
 	}

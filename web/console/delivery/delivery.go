@@ -53,7 +53,10 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 	for _, o := range d.Others {
 		h.cells = append(h.cells, &handlers{Shell: sh, Deps: o})
 	}
-	return []shell.Route{
+	return append(shell.OfOne(
+		shell.Report(shell.Get("/deliveries", staff.View, h.listDeliveries)),
+		shell.Report(shell.Get("/deliveries.csv", staff.View, h.exportDeliveries)),
+	), []shell.Route{
 		shell.Live(2*time.Second, shell.Get("/channels", staff.View, h.listChannels)),
 		shell.Get("/channels/mail", staff.View, h.checkMail),
 		shell.Get("/channels/{channel}/{step:pause|resume}", staff.Operate, shell.With(sharedChannel, h.confirmChannel)),
@@ -80,10 +83,8 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Live(time.Second, shell.Get("/dead-letters/jobs", staff.View, shell.With(h.deadLetterJobs, h.refreshJobs))),
 		shell.Get("/dead-letters/jobs/{id}/cancel", staff.Operate, shell.With(h.deadLetterJob, h.confirmCancelJob)),
 		shell.Post("/dead-letters/jobs/{id}/cancel", staff.Operate, shell.With(h.deadLetterJob, h.cancelJob)),
-		shell.Report(shell.Get("/deliveries", staff.View, h.listDeliveries)),
-		shell.Report(shell.Get("/deliveries.csv", staff.View, h.exportDeliveries)),
 		shell.Report(shell.Get("/deliveries/{id}", staff.View, h.showBatch)),
 		shell.Sure(shell.Report(shell.Get("/deliveries/{id}/recipients.csv", staff.View, h.exportRecipients))),
 		shell.Sure(shell.Report(shell.Get("/dead-letters.csv", staff.View, h.exportDeadLetters))),
-	}
+	}...)
 }

@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 
-	"dropbell/domain/forecast"
 	"dropbell/domain/staff"
 	"dropbell/domain/template"
 	droppages "dropbell/views/pages/drops"
@@ -14,16 +14,55 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// withOthers sets the handlers of all databases, which lists ask.
+// withOthers sets the handlers of all databases, which lists ask and which serve forms about their shops.
 func (h *handlers) withOthers() {
 	h.cells = []*handlers{h}
 	for _, d := range h.Others {
 		h.cells = append(h.cells, newHandlers(h.Shell, d))
 	}
+	for _, o := range h.cells {
+		o.cells = h.cells
+	}
+}
+
+// at returns the handlers of the database that has the shop of a form.
+func (h *handlers) at(values map[string]string) (*handlers, error) {
+	place, err := h.CellOf(values["shop_number"])
+	return h.cells[place], err
+}
+
+// templates returns the drops of all databases that q selects, in its order.
+func (h *handlers) templates(r *http.Request, by staff.Actor, q template.Query) ([]template.Template, error) {
+	return shell.All(h.Shell, r, h.cells, func(h *handlers, r *http.Request) ([]template.Template, error) {
+		return h.Templates.Templates(r.Context(), by, q)
+	}, byOpening(q.Descending), q.Limit)
+}
+
+// template returns a drop with the place of its database.
+func (h *handlers) template(r *http.Request, id int64) (template.Template, int, error) {
+	return shell.First(h.Shell, r, h.cells, func(h *handlers, r *http.Request) (template.Template, error) {
+		return h.Templates.Template(r.Context(), shell.Actor(r), id)
+	})
+}
+
+// model returns a saved drop with the place of its database.
+func (h *handlers) model(r *http.Request, id int64) (template.Model, int, error) {
+	return shell.First(h.Shell, r, h.cells, func(h *handlers, r *http.Request) (template.Model, error) {
+		return h.Models.Model(r.Context(), shell.Actor(r), id)
+	})
+}
+
+// savedModels returns the saved drops of all databases by name.
+func (h *handlers) savedModels(r *http.Request) ([]template.Model, error) {
+	return shell.All(h.Shell, r, h.cells, func(h *handlers, r *http.Request) ([]template.Model, error) {
+		return h.Models.Of(r.Context(), shell.Actor(r))
+	}, func(a, b template.Model) int {
+		return cmp.Or(cmp.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)), cmp.Compare(a.ID, b.ID))
+	}, 0)
 }
 
 // ofOneDatabase are pages with the rows of one database, to which entries of the first page lead.
-var ofOneDatabase = []string{"/dead-messages", "/budgets", "/alerts"}
+var ofOneDatabase = []string{"/dead-messages", "/alerts"}
 
 // overviewPage returns the first page with the drops and the problems of all databases.
 func (h *handlers) overviewPage(r *http.Request) (p droppages.Overview, _ error) {
@@ -108,14 +147,7 @@ func joinOverviews(p, o droppages.Overview) droppages.Overview {
 	for i, why := range o.Halted {
 		p.Halted[i] = cmp.Or(p.Halted[i], why)
 	}
-	for _, f := range o.Forecast {
-		i := slices.IndexFunc(p.Forecast, func(c forecast.ChannelForecast) bool { return c.Channel == f.Channel })
-		if i < 0 {
-			p.Forecast = append(p.Forecast, f)
-			continue
-		}
-		p.Forecast[i].Jobs, p.Forecast[i].Missed = slices.Concat(p.Forecast[i].Jobs, f.Jobs), p.Forecast[i].Missed+f.Missed
-	}
+	p.Forecast = joinForecasts(p.Forecast, o.Forecast)
 	if o.Accuracy.Drops > p.Accuracy.Drops {
 		p.Accuracy = o.Accuracy
 	}

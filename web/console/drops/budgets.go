@@ -1,6 +1,7 @@
 package drops
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 	"dropbell/domain/budget"
 	"dropbell/domain/fault"
 	"dropbell/domain/money"
+	"dropbell/domain/template"
 	droppages "dropbell/views/pages/drops"
 	"dropbell/views/ui"
 	"dropbell/web/console/shell"
@@ -24,30 +26,43 @@ func (h *handlers) showBudgets(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (h *handlers) drawBudgets(w http.ResponseWriter, r *http.Request, status int, p droppages.Budgets) (err error) {
-	if p.List, err = h.Budgets.Budgets(r.Context(), shell.Actor(r)); err != nil {
+	p.List, err = shell.All(h.Shell, r, h.cells, func(h *handlers, r *http.Request) ([]budget.Budget, error) {
+		return h.Budgets.Budgets(r.Context(), shell.Actor(r))
+	}, func(a, b budget.Budget) int {
+		return cmp.Or(cmp.Compare(b.Scope, a.Scope), cmp.Compare(b.Subject, a.Subject), cmp.Compare(a.Currency, b.Currency))
+	}, 0)
+	if err != nil {
 		return err
 	}
-	if p.Shops, err = h.ShopsOf(r); err != nil {
+	if p.Shops, err = h.AllShopsOf(r); err != nil {
 		return err
 	}
 	if id, bad := strconv.ParseInt(p.Values["subject"], 10, 64); bad == nil && p.Values["scope"] == string(budget.Drop) {
-		t, err := h.Templates.Template(r.Context(), shell.Actor(r), id)
+		t, _, err := h.template(r, id)
 		if err != nil {
 			return err
 		}
 		p.Drop = &t
 	} else if bad == nil && p.Values["scope"] == string(budget.Campaign) {
-		t, _, err := h.Budgets.GivenBy(r.Context(), shell.Actor(r), id)
+		t, place, err := h.givenBy(r, id)
 		if err != nil {
 			return err
 		}
-		c, err := h.Budgets.Campaigns.Campaign(r.Context(), shell.Actor(r), id)
+		c, err := h.cells[place].Budgets.Campaigns.Campaign(r.Context(), shell.Actor(r), id)
 		if err != nil {
 			return err
 		}
 		p.Campaign, p.Values["currency"] = c.Name, t.Currency
 	}
 	return h.Show(w, r, status, p.Page())
+}
+
+// givenBy returns the drop whose coupons a campaign gives, with the place of its database.
+func (h *handlers) givenBy(r *http.Request, campaign int64) (template.Template, int, error) {
+	return shell.First(h.Shell, r, h.cells, func(h *handlers, r *http.Request) (template.Template, error) {
+		t, _, err := h.Budgets.GivenBy(r.Context(), shell.Actor(r), campaign)
+		return t, err
+	})
 }
 
 // setBudget sets or removes a budget.
@@ -59,27 +74,31 @@ func (h *handlers) setBudget(w http.ResponseWriter, r *http.Request) error {
 	rd := &shell.Reading{Values: p.Values}
 	subject := rd.Number("subject")
 	p.Values["currency"] = strings.ToUpper(p.Values["currency"])
+	place, err := h.CellOf(p.Values["subject"])
+	if err != nil && p.Values["scope"] == string(budget.Shop) {
+		return err
+	}
 	set := func(amount money.Amount) error {
-		return h.Budgets.SetShop(r.Context(), shell.Actor(r), subject, p.Values["currency"], amount, p.Values["reason"])
+		return h.cells[place].Budgets.SetShop(r.Context(), shell.Actor(r), subject, p.Values["currency"], amount, p.Values["reason"])
 	}
 	if p.Values["scope"] == string(budget.Drop) {
-		t, err := h.Templates.Template(r.Context(), shell.Actor(r), subject)
+		t, place, err := h.template(r, subject)
 		if err != nil {
 			return err
 		}
 		p.Values["currency"] = t.Currency
 		set = func(amount money.Amount) error {
-			return h.Budgets.SetDrop(r.Context(), shell.Actor(r), t.ID, amount, p.Values["reason"])
+			return h.cells[place].Budgets.SetDrop(r.Context(), shell.Actor(r), t.ID, amount, p.Values["reason"])
 		}
 	}
 	if p.Values["scope"] == string(budget.Campaign) {
-		t, _, err := h.Budgets.GivenBy(r.Context(), shell.Actor(r), subject)
+		t, place, err := h.givenBy(r, subject)
 		if err != nil {
 			return err
 		}
 		p.Values["currency"] = t.Currency
 		set = func(amount money.Amount) error {
-			return h.Budgets.SetCampaign(r.Context(), shell.Actor(r), subject, amount, p.Values["reason"])
+			return h.cells[place].Budgets.SetCampaign(r.Context(), shell.Actor(r), subject, amount, p.Values["reason"])
 		}
 	}
 	amount := rd.Amount("amount", p.Values["currency"])

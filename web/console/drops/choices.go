@@ -26,15 +26,16 @@ func (h *handlers) chooseTemplate(w http.ResponseWriter, r *http.Request) error 
 	if id, err := strconv.ParseInt(shell.TemplateRef(typed), 10, 64); err == nil && shell.TemplateRef(typed) != typed { // a name that was chosen
 		q = template.Query{IDs: []int64{id}}
 	}
-	rows, err := h.inPhases(r, phases(q, h.Now()), phasePlace{}, choicesShown)
+	rows, err := h.phased(r, phases(q, h.Now()), nil).Read("", choicesShown)
 	if err != nil {
 		return err
 	}
 	var list campaignpages.TemplateChoices
-	for _, row := range rows {
+	for _, found := range rows {
+		row, of := found.Row, h.cells[found.Cell]
 		c := campaignpages.TemplateChoice{Template: row.Template}
 		if r.Form.Has("audience_template") {
-			c.Reserved, c.Holds = h.users(r, campaign.Reserved, row.ID), h.users(r, campaign.Holds, row.ID)
+			c.Reserved, c.Holds = of.users(r, campaign.Reserved, row.ID), of.users(r, campaign.Holds, row.ID)
 		}
 		list = append(list, c)
 	}

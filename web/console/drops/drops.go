@@ -120,8 +120,7 @@ type Deps struct {
 	States *shell.ChannelStates
 	// Channels are the channels with a configured sender.
 	Channels delivery.Available
-	// Others are the dependencies of the further databases whose drops lists have too. Of their fields
-	// lists use those that read.
+	// Others are the dependencies of the further databases whose drops lists have too.
 	Others []Deps
 }
 
@@ -193,9 +192,9 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 	h.showBulkJobs()
 	// The form shows previews of messages, some of them mails in frames.
 	forms := shell.Framing([]shell.Route{
-		shell.Post("/templates", staff.ManageTemplates, shell.With(h.ShopsOf, h.createTemplate)),
+		shell.Post("/templates", staff.ManageTemplates, shell.AtShop(sh, h.cells, "shop_number", (*handlers).createTemplate)),
 		shell.Get("/templates/new", staff.ManageTemplates, h.newTemplate),
-		shell.Post("/templates/message", staff.ManageTemplates, shell.With(h.ShopsOf, h.messageStep)),
+		shell.Post("/templates/message", staff.ManageTemplates, shell.AtShop(sh, h.cells, "shop_number", (*handlers).messageStep)),
 		shell.Get("/templates/{id}/edit", staff.ManageTemplates, shell.With(shell.OwnTemplate(h.Templates), h.editTemplate)),
 		shell.Post("/templates/{id}/edit", staff.ManageTemplates, shell.With(shell.OwnTemplate(h.Templates), h.saveTemplate)),
 	})
@@ -210,7 +209,7 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Post("/templates/models/{id}/restore", staff.ManageTemplates, shell.With(shell.PathID, h.restoreModel)),
 		shell.Get("/templates/{id}/model", staff.ManageTemplates, shell.With(shell.OwnTemplate(h.Templates), h.modelForm)),
 		shell.Post("/templates/{id}/model", staff.ManageTemplates, shell.With(shell.OwnTemplate(h.Templates), h.saveModel)),
-		shell.Post("/templates/preview", staff.ManageTemplates, h.previewTemplate),
+		shell.Post("/templates/preview", staff.ManageTemplates, shell.AtShop(sh, h.cells, "shop_number", (*handlers).previewTemplate)),
 		shell.Live(time.Second, shell.Get("/templates/{id}", staff.View, h.showTemplate)),
 		shell.Get("/templates/{id}/cockpit", staff.View, shell.With(shell.TemplateOf(h.Templates), h.showCockpit)),
 		shell.Get("/templates/{id}/cockpit/live", staff.View, shell.With(shell.TemplateOf(h.Templates), h.streamCockpit)),
@@ -232,7 +231,7 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Report(shell.Get("/templates/{id}/report", staff.View, h.showReport)),
 		shell.Post("/templates/{id}/report/links", staff.ManageTemplates, shell.With(shell.PathID, h.shareReport)),
 		shell.Post("/templates/{id}/report/links/{link}/revoke", staff.ManageTemplates, shell.With(shell.PathID, h.revokeReport)),
-		shell.Report(shell.Get("/results", staff.View, shell.With(h.ShopsOf, h.showResults))),
+		shell.Report(shell.Get("/results", staff.View, shell.With(h.AllShopsOf, h.showResults))),
 		shell.Report(shell.Get("/results.csv", staff.View, h.exportResults)),
 		shell.Get("/templates/{id}/users/{user}", staff.View, shell.With(shell.TemplateOf(h.Templates), h.explain)),
 		shell.Live(time.Second, shell.Get("/templates/{id}/announcements", staff.View, shell.With(shell.TemplateOf(h.Templates), h.listAnnouncements))),

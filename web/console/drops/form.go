@@ -18,7 +18,7 @@ import (
 )
 
 func (h *handlers) newTemplate(w http.ResponseWriter, r *http.Request) error {
-	shops, err := h.ShopsOf(r)
+	shops, err := h.AllShopsOf(r)
 	if err != nil {
 		return err
 	}
@@ -26,10 +26,18 @@ func (h *handlers) newTemplate(w http.ResponseWriter, r *http.Request) error {
 	if f.Values, f.Whole, err = h.newValues(r, shops); err != nil {
 		return err
 	}
-	return h.showForm(w, r, http.StatusOK, f)
+	of, err := h.at(f.Values)
+	if err != nil {
+		return err
+	}
+	return of.showForm(w, r, http.StatusOK, f)
 }
 
-func (h *handlers) createTemplate(w http.ResponseWriter, r *http.Request, shops []template.Shop) error {
+func (h *handlers) createTemplate(w http.ResponseWriter, r *http.Request) error {
+	shops, err := h.AllShopsOf(r)
+	if err != nil {
+		return err
+	}
 	f := droppages.TemplateForm{Values: typedValues(r), Shops: shops, RequestKey: r.PostFormValue("request_key")}
 	spec, broken := readSpec(f.Values, shops, h.DefaultZone)
 	broken = h.openingAhead(spec, broken)
@@ -197,7 +205,7 @@ func (h *handlers) showConflict(w http.ResponseWriter, r *http.Request, t templa
 // previewTemplate answers the form as typed so far: a preview of the coupon, and the errors that
 // saving would show.
 func (h *handlers) previewTemplate(w http.ResponseWriter, r *http.Request) error {
-	shops, err := h.ShopsOf(r)
+	shops, err := h.AllShopsOf(r)
 	if err != nil {
 		return err
 	}
@@ -218,7 +226,11 @@ func (h *handlers) previewTemplate(w http.ResponseWriter, r *http.Request) error
 
 // messageStep answers the messages of the drop as typed so far, and sends a test to the member if a
 // button asks for it. Without scripts it shows the whole form again, as typed.
-func (h *handlers) messageStep(w http.ResponseWriter, r *http.Request, shops []template.Shop) error {
+func (h *handlers) messageStep(w http.ResponseWriter, r *http.Request) error {
+	shops, err := h.AllShopsOf(r)
+	if err != nil {
+		return err
+	}
 	f := droppages.TemplateForm{Values: typedValues(r), Shops: shops, RequestKey: r.PostFormValue("request_key")}
 	id, _ := strconv.ParseInt(r.PostFormValue("drop"), 10, 64) // nonsense is none
 	if t, err := shell.VisibleTemplate(r, h.Templates, id); err != nil {

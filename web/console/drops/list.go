@@ -37,18 +37,23 @@ func (h *handlers) listTemplates(w http.ResponseWriter, r *http.Request) error {
 	if p.Sort == aheadFirst {
 		parts = phases(q, h.Now())
 	}
-	rows, paged, err := shell.Joined(h.Shell, r, h.cells, func(h *handlers, r *http.Request) shell.List[phaseRow, phasePlace] {
-		return shell.List[phaseRow, phasePlace]{Keys: phasePlaces(len(parts)), Broken: p.Errors, Read: func(after phasePlace, limit int) ([]phaseRow, error) {
-			return h.inPhases(r, parts, after, limit)
-		}, KeyOf: func(row phaseRow) phasePlace { return phasePlace{row.phase, shell.Place{At: row.OpensAt, ID: row.ID}} }}
-	}, func(a, b phaseRow) int {
-		return cmp.Or(cmp.Compare(a.phase, b.phase), byOpening(parts[a.phase].Descending)(a.Template, b.Template))
-	}).Page(r)
+	rows, paged, err := h.phased(r, parts, p.Errors).Page(r)
 	if err != nil {
 		return err
 	}
 	p.List, p.Paged, p.Export = templatesOf(shell.Rows(rows)), paged, shell.ExportURL(r)
 	return h.Listed(w, r, p.Part(), p.Page())
+}
+
+// phased is the list of the templates of all databases in the order of the parts.
+func (h *handlers) phased(r *http.Request, parts []template.Query, broken []fault.Field) shell.List[shell.Found[phaseRow], string] {
+	return shell.Joined(h.Shell, r, h.cells, func(h *handlers, r *http.Request) shell.List[phaseRow, phasePlace] {
+		return shell.List[phaseRow, phasePlace]{Keys: phasePlaces(len(parts)), Broken: broken, Read: func(after phasePlace, limit int) ([]phaseRow, error) {
+			return h.inPhases(r, parts, after, limit)
+		}, KeyOf: func(row phaseRow) phasePlace { return phasePlace{row.phase, shell.Place{At: row.OpensAt, ID: row.ID}} }}
+	}, func(a, b phaseRow) int {
+		return cmp.Or(cmp.Compare(a.phase, b.phase), byOpening(parts[a.phase].Descending)(a.Template, b.Template))
+	})
 }
 
 // phases returns the parts of the unsorted list. First come active and scheduled drops and drafts

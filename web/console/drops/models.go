@@ -1,7 +1,6 @@
 package drops
 
 import (
-	"context"
 	"maps"
 	"net/http"
 	"slices"
@@ -59,7 +58,7 @@ func (h *handlers) showModels(w http.ResponseWriter, r *http.Request) error {
 
 // drawModels fills the gallery and shows it.
 func (h *handlers) drawModels(w http.ResponseWriter, r *http.Request, status int, p droppages.Models) error {
-	shops, err := h.ShopsOf(r)
+	shops, err := h.AllShopsOf(r)
 	if err != nil {
 		return err
 	}
@@ -68,10 +67,10 @@ func (h *handlers) drawModels(w http.ResponseWriter, r *http.Request, status int
 		values := h.startOf(r, m, shops, "CNY")
 		p.List = append(p.List, droppages.Model{Key: m.key, Preview: h.preview(r, values, shops).Template})
 	}
-	if p.Saved, err = h.Models.Of(r.Context(), shell.Actor(r)); err != nil {
+	if p.Saved, err = h.savedModels(r); err != nil {
 		return err
 	}
-	p.Drops, err = h.Templates.Templates(r.Context(), shell.Actor(r), template.Query{Descending: true, Limit: recentModels})
+	p.Drops, err = h.templates(r, shell.Actor(r), template.Query{Descending: true, Limit: recentModels})
 	if err != nil {
 		return err
 	}
@@ -97,7 +96,7 @@ func (h *handlers) newValues(r *http.Request, shops []template.Shop) (values map
 	if len(shops) == 0 {
 		return values, false, nil
 	}
-	latest, err := h.Templates.Templates(r.Context(), shell.Actor(r), template.Query{Shops: []int64{shops[0].Number}, Descending: true, Limit: 1})
+	latest, err := h.templates(r, shell.Actor(r), template.Query{Shops: []int64{shops[0].Number}, Descending: true, Limit: 1})
 	if err != nil {
 		return nil, false, err
 	}
@@ -109,7 +108,7 @@ func (h *handlers) newValues(r *http.Request, shops []template.Shop) (values map
 	}
 	zone := h.ShopZone(shops[0].Timezone)
 	if from, bad := strconv.ParseInt(r.FormValue("from"), 10, 64); bad == nil {
-		t, err := h.Templates.Template(r.Context(), shell.Actor(r), from)
+		t, _, err := h.template(r, from)
 		if err != nil {
 			return nil, false, err
 		}
@@ -125,7 +124,7 @@ func (h *handlers) newValues(r *http.Request, shops []template.Shop) (values map
 			weekday = m.weekday
 		}
 	}
-	at, err := h.freeDay(r.Context(), zone, hour, minute, weekday)
+	at, err := h.freeDay(r, zone, hour, minute, weekday)
 	if err != nil || at.IsZero() {
 		return values, false, err
 	}
@@ -136,10 +135,10 @@ func (h *handlers) newValues(r *http.Request, shops []template.Shop) (values map
 
 // freeDay returns the first day from tomorrow that suits accepts and on which no drop opens near
 // that time of day; the zero time if no day is free.
-func (h *handlers) freeDay(ctx context.Context, zone *time.Location, hour, minute int, suits func(time.Weekday) bool) (time.Time, error) {
+func (h *handlers) freeDay(r *http.Request, zone *time.Location, hour, minute int, suits func(time.Weekday) bool) (time.Time, error) {
 	now := h.Now().In(zone)
 	from, to := now, now.AddDate(0, 0, daysAhead+1)
-	taken, err := h.Templates.Templates(ctx, staff.System(), template.Query{From: &from, To: &to, Limit: maxTaken,
+	taken, err := h.templates(r, staff.System(), template.Query{From: &from, To: &to, Limit: maxTaken,
 		States: []template.State{template.Draft, template.Scheduled, template.Paused}})
 	if err != nil {
 		return time.Time{}, err
@@ -160,22 +159,25 @@ func (h *handlers) clashes(r *http.Request, at time.Time, except int64) (list []
 		return nil, nil
 	}
 	from, to := at.Add(-nearby), at.Add(nearby)
-	near, err := h.Templates.Templates(r.Context(), staff.System(), template.Query{From: &from, To: &to, Limit: 10,
-		States: []template.State{template.Scheduled, template.Paused}})
-	for _, t := range near {
-		if t.ID == except {
-			continue
+	const most = 10
+	return shell.All(h.Shell, r, h.cells, func(h *handlers, r *http.Request) (list []droppages.Clash, _ error) {
+		near, err := h.Templates.Templates(r.Context(), staff.System(), template.Query{From: &from, To: &to, Limit: most,
+			States: []template.State{template.Scheduled, template.Paused}})
+		for _, t := range near {
+			if t.ID == except {
+				continue
+			}
+			c := droppages.Clash{Template: t}
+			c.Foreign = !shell.Actor(r).Can(staff.View, t.ShopNumber)
+			board, err := h.Board.Board(r.Context(), t.ID)
+			if err != nil {
+				return nil, err
+			}
+			c.Booked = droppages.Drop{Template: t, Board: board}.Booked()
+			list = append(list, c)
 		}
-		c := droppages.Clash{Template: t}
-		c.Foreign = !shell.Actor(r).Can(staff.View, t.ShopNumber)
-		board, err := h.Board.Board(r.Context(), t.ID)
-		if err != nil {
-			return nil, err
-		}
-		c.Booked = droppages.Drop{Template: t, Board: board}.Booked()
-		list = append(list, c)
-	}
-	return list, err
+		return list, err
+	}, func(a, b droppages.Clash) int { return byOpening(false)(a.Template, b.Template) }, most)
 }
 
 // everyDay suits a drop that opens on any day of the week.

@@ -26,9 +26,15 @@ func (h *handlers) exportMoney(w http.ResponseWriter, r *http.Request, id int64)
 
 // exportEarned sends the orders of the member's shops over the last days, by hour.
 func (h *handlers) exportEarned(w http.ResponseWriter, r *http.Request) error {
-	o, err := h.Reports.Earned(r.Context(), shell.Actor(r), 0, earnedDays)
+	got, err := shell.AcrossAll(h.Shell, r, h.cells, func(h *handlers, r *http.Request) (report.Overview, error) {
+		return h.Reports.Earned(r.Context(), shell.Actor(r), 0, earnedDays)
+	})
 	if err != nil {
 		return err
+	}
+	o := *got[0]
+	for _, of := range got[1:] {
+		o = o.Plus(*of)
 	}
 	return moneyFile("money").Send(h.Shell, w, r, shell.Each(o.Hours))
 }

@@ -101,13 +101,15 @@ func (h *handlers) showResults(w http.ResponseWriter, r *http.Request, shops []t
 	p := droppages.Trend{Shops: shops, From: strings.TrimSpace(r.FormValue("from")), To: strings.TrimSpace(r.FormValue("to"))}
 	var shop int64
 	var err error
-	if p.Trend, p.Period, shop, err = h.trend(r); err != nil {
+	var trend joinedTrend
+	if trend, p.Period, shop, err = h.trend(r); err != nil {
 		var broken *fault.Fields
 		if !errors.As(err, &broken) {
 			return err
 		}
 		p.Errors = broken.List
 	}
+	p.Trend = trend.Trend
 	if shop != 0 {
 		p.Shop = strconv.FormatInt(shop, 10)
 	}
@@ -141,46 +143,76 @@ func (h *handlers) period(r *http.Request) (report.Period, error) {
 	return chosen, nil
 }
 
+// A joinedTrend has the drops of all databases, and the place of the database of each by its drop.
+type joinedTrend struct {
+	report.Trend
+	places map[int64]int
+}
+
 // trend returns the drops of the period and of the shop in the address; nonsense is every shop.
-func (h *handlers) trend(r *http.Request) (t report.Trend, p report.Period, shop int64, err error) {
+func (h *handlers) trend(r *http.Request) (t joinedTrend, p report.Period, shop int64, err error) {
 	if shop, err = strconv.ParseInt(r.FormValue("shop"), 10, 64); err != nil || shop < 0 {
 		shop = 0
 	}
 	if p, err = h.period(r); err != nil {
 		return t, p, shop, err
 	}
-	t, err = h.Reports.Trend(r.Context(), shell.Actor(r), shop, p)
-	return t, p, shop, err
+	got, err := shell.Across(h.Shell, r, h.cells, func(h *handlers, r *http.Request) (report.Trend, error) {
+		return h.Reports.Trend(r.Context(), shell.Actor(r), shop, p)
+	})
+	if err != nil {
+		return t, p, shop, err
+	}
+	t.Trend, t.places = *got[0], map[int64]int{}
+	latest := func(a, b report.Figures) int { return byOpening(true)(a.Template, b.Template) }
+	for place, of := range got[1:] {
+		if of == nil {
+			continue
+		}
+		for _, f := range of.List {
+			t.places[f.Template.ID] = place + 1
+		}
+		t.More = t.More || of.More || len(t.List)+len(of.List) > report.MostDrops || len(t.Before)+len(of.Before) > report.MostDrops
+		t.List = shell.Merged([]*[]report.Figures{&t.List, &of.List}, latest, report.MostDrops)
+		t.Before = shell.Merged([]*[]report.Figures{&t.Before, &of.Before}, latest, report.MostDrops)
+	}
+	return t, p, shop, nil
 }
 
 // exported returns the drop that the address names, otherwise the drops of the period and of the shop in the address.
-func (h *handlers) exported(r *http.Request) ([]report.Figures, error) {
+func (h *handlers) exported(r *http.Request) (t joinedTrend, err error) {
 	drop := r.FormValue("drop")
 	if drop == "" {
-		t, _, _, err := h.trend(r)
-		return t.List, err
+		t, _, _, err = h.trend(r)
+		if err == nil && len(shell.Frame(r).Silent) > 0 {
+			err = shell.ErrSilent
+		}
+		return t, err
 	}
 	id, err := strconv.ParseInt(drop, 10, 64)
 	if err != nil || id <= 0 {
-		return nil, shell.ErrNoPage
+		return t, shell.ErrNoPage
 	}
 	f, err := h.Reports.FiguresOf(r.Context(), shell.Actor(r), id)
-	return []report.Figures{f}, err
+	t.List = []report.Figures{f}
+	return t, err
 }
 
 // exportResults sends the drops of a period with what they earned and what their messages brought, the
 // latest first; amounts are minor units. An address that names a drop gets a file of this drop.
 func (h *handlers) exportResults(w http.ResponseWriter, r *http.Request) error {
-	list, err := h.exported(r)
+	found, err := h.exported(r)
 	if err != nil {
 		return err
 	}
+	list := found.List
 	increments, refused := map[int64]*increment.Increment{}, map[int64][]door.Refusal{}
 	for _, f := range list {
-		if refused[f.Template.ID], err = h.Reports.RefusedOf(r.Context(), f.Template); err != nil {
+		reports := h.cells[found.places[f.Template.ID]].Reports
+		if refused[f.Template.ID], err = reports.RefusedOf(r.Context(), f.Template); err != nil {
 			return err
 		}
-		if increments[f.Template.ID], err = h.Reports.IncrementOf(r.Context(), f.Template); err != nil {
+		if increments[f.Template.ID], err = reports.IncrementOf(r.Context(), f.Template); err != nil {
 			return err
 		}
 	}

@@ -16,13 +16,13 @@ import (
 // savedValues returns the initial values of the form for a new drop from a saved model: the
 // complete drop, on the first free day at the model's time of day.
 func (h *handlers) savedValues(r *http.Request, id int64) (values map[string]string, whole bool, err error) {
-	m, err := h.Models.Model(r.Context(), shell.Actor(r), id)
+	m, _, err := h.model(r, id)
 	if err != nil {
 		return nil, false, err
 	}
 	zone := m.Drop.Zone()
 	opened := m.Drop.OpensAt.In(zone)
-	at, err := h.freeDay(r.Context(), zone, opened.Hour(), opened.Minute(), everyDay)
+	at, err := h.freeDay(r, zone, opened.Hour(), opened.Minute(), everyDay)
 	if err != nil {
 		return nil, false, err
 	}

@@ -1,6 +1,7 @@
 package drops
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -20,11 +21,30 @@ import (
 func seriesURL(id int64) string { return fmt.Sprintf("/series/%d", id) }
 
 func (h *handlers) listSeries(w http.ResponseWriter, r *http.Request) error {
-	list, err := h.Series.List(r.Context(), shell.Actor(r))
+	list, err := shell.All(h.Shell, r, h.cells, func(h *handlers, r *http.Request) ([]series.Series, error) {
+		return h.Series.List(r.Context(), shell.Actor(r))
+	}, func(a, b series.Series) int {
+		return cmp.Or(cmp.Compare(ended(a), ended(b)), cmp.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)), cmp.Compare(a.ID, b.ID))
+	}, 0)
 	if err != nil {
 		return err
 	}
 	return h.Show(w, r, http.StatusOK, droppages.SeriesList{List: list}.Page())
+}
+
+// ended is 1 for a series that has ended, which the list shows last.
+func ended(s series.Series) int {
+	if s.State == series.Ended {
+		return 1
+	}
+	return 0
+}
+
+// series returns a series with the place of its database.
+func (h *handlers) series(r *http.Request, id int64) (series.Series, int, error) {
+	return shell.First(h.Shell, r, h.cells, func(h *handlers, r *http.Request) (series.Series, error) {
+		return h.Series.Series(r.Context(), shell.Actor(r), id)
+	})
 }
 
 func (h *handlers) showSeries(w http.ResponseWriter, r *http.Request) error {
@@ -51,7 +71,7 @@ func (h *handlers) newSeries(w http.ResponseWriter, r *http.Request) error {
 	} else if model := r.FormValue("model"); model != "" {
 		f.Values["model"] = "model:" + model
 	}
-	if t, err := h.startDrop(r, f.Values["model"]); err != nil {
+	if t, _, err := h.startDrop(r, f.Values["model"]); err != nil {
 		return err
 	} else if t.ShopNumber != 0 {
 		f.Values["name"] = firstRunes(t.Name, series.MaxName)
@@ -80,23 +100,24 @@ func startOfSeries(typed string) (s series.Start) {
 	return s
 }
 
-// startDrop returns the drop that the form names; the zero one if it names none that the member sees.
-func (h *handlers) startDrop(r *http.Request, typed string) (t template.Template, err error) {
+// startDrop returns the drop that the form names, with the place of its database; the zero one if it
+// names none that the member sees.
+func (h *handlers) startDrop(r *http.Request, typed string) (t template.Template, place int, err error) {
 	from := startOfSeries(typed)
 	switch {
 	case from.ModelID != 0:
-		m, err := h.Models.Model(r.Context(), shell.Actor(r), from.ModelID)
+		m, place, err := h.model(r, from.ModelID)
 		if errors.Is(err, template.ErrModelNotFound) {
-			return t, nil
+			return t, place, nil
 		}
-		return m.Drop, err
+		return m.Drop, place, err
 	case from.TemplateID != 0:
-		t, err = h.Templates.Template(r.Context(), shell.Actor(r), from.TemplateID)
+		t, place, err = h.template(r, from.TemplateID)
 		if kind := fault.KindOf(err); kind == fault.NotFound || kind == fault.Denied {
-			return template.Template{}, nil
+			return template.Template{}, place, nil
 		}
 	}
-	return t, err
+	return t, place, err
 }
 
 // starts are the drops that the settings can be taken from.
@@ -104,12 +125,12 @@ func (h *handlers) starts(r *http.Request, f droppages.SeriesForm, shop int64) (
 	if f.ID != 0 {
 		list = append(list, ui.Option{Value: "keep", Label: shell.Say(r, "series.model.keep")})
 	}
-	if t, err := h.startDrop(r, f.Values["model"]); err != nil {
+	if t, _, err := h.startDrop(r, f.Values["model"]); err != nil {
 		return nil, err
 	} else if t.ShopNumber != 0 && strings.HasPrefix(f.Values["model"], "drop:") {
 		list = append(list, ui.Option{Value: f.Values["model"], Label: t.Name + " · " + t.ShopName})
 	}
-	models, err := h.Models.Of(r.Context(), shell.Actor(r))
+	models, err := h.savedModels(r)
 	for _, m := range models {
 		if shop == 0 || m.Drop.ShopNumber == shop {
 			list = append(list, ui.Option{Value: fmt.Sprintf("model:%d", m.ID), Label: m.Name + " · " + m.Drop.ShopName})
@@ -195,24 +216,24 @@ func readSeries(v map[string]string) (s series.Spec, broken fault.Fields) {
 // previewOfSeries returns the series as it is typed, and its next days.
 func (h *handlers) previewOfSeries(r *http.Request, f droppages.SeriesForm) (series.Series, []series.Day, error) {
 	spec, _ := readSeries(f.Values)
-	shop, zone := int64(0), ""
+	shop, zone, place := int64(0), "", 0
 	if f.ID != 0 {
-		s, err := h.Series.Series(r.Context(), shell.Actor(r), f.ID)
+		s, at, err := h.series(r, f.ID)
 		if err != nil {
 			return series.Series{}, nil, err
 		}
-		shop, zone = s.ShopNumber, s.ShopTimezone
+		shop, zone, place = s.ShopNumber, s.ShopTimezone, at
 	} else {
-		t, err := h.startDrop(r, f.Values["model"])
+		t, at, err := h.startDrop(r, f.Values["model"])
 		if err != nil {
 			return series.Series{}, nil, err
 		}
-		shop, zone = t.ShopNumber, t.ShopTimezone
+		shop, zone, place = t.ShopNumber, t.ShopTimezone, at
 	}
 	var holidays []series.Day
 	if shop != 0 {
 		var err error
-		if holidays, err = h.Series.Holidays(r.Context(), shell.Actor(r), shop); err != nil {
+		if holidays, err = h.cells[place].Series.Holidays(r.Context(), shell.Actor(r), shop); err != nil {
 			return series.Series{}, nil, err
 		}
 	}
@@ -237,7 +258,11 @@ func (h *handlers) createSeries(w http.ResponseWriter, r *http.Request) error {
 	if f.Errors = broken.List; len(f.Errors) > 0 {
 		return h.showSeriesForm(w, r, http.StatusUnprocessableEntity, f)
 	}
-	s, err := h.Series.Create(r.Context(), shell.Actor(r), spec, startOfSeries(f.Values["model"]), shell.CreationKey(r))
+	_, place, err := h.startDrop(r, f.Values["model"])
+	if err != nil {
+		return err
+	}
+	s, err := h.cells[place].Series.Create(r.Context(), shell.Actor(r), spec, startOfSeries(f.Values["model"]), shell.CreationKey(r))
 	if f.Errors = seriesErrors(err); len(f.Errors) > 0 {
 		return h.showSeriesForm(w, r, http.StatusUnprocessableEntity, f)
 	}

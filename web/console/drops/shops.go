@@ -3,6 +3,7 @@ package drops
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -43,20 +44,27 @@ func (h *handlers) editShop(w http.ResponseWriter, r *http.Request) error {
 
 func (h *handlers) createShop(w http.ResponseWriter, r *http.Request) error {
 	s, f := typedShop(r)
-	all, err := h.Shops.Shops(r.Context())
-	if err != nil {
-		return err
-	}
 	f.New = true
-	for _, old := range all {
-		if old.Number == s.Number {
-			f.Errors = append(f.Errors, fault.Field{Name: "shop_number", Key: "rule.shop_exists", Message: shell.TimeMessages("rule.shop_exists")})
-		}
-	}
 	if s.Number <= 0 {
 		f.Errors = append(f.Errors, fault.Field{Name: "shop_number", Key: "rule.shop_number", Message: "must be a positive number"})
 	}
-	return h.keepShop(w, r, s, f)
+	if len(f.Errors) > 0 {
+		return h.keepShop(w, r, s, f)
+	}
+	if err := shell.Actor(r).May(staff.ManageTemplates, s.Number); err != nil {
+		return err
+	}
+	return h.Settling(r, s.Number, func(place int) error {
+		of := h.cells[place]
+		all, err := of.Shops.Shops(r.Context())
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(all, func(old template.Shop) bool { return old.Number == s.Number }) {
+			f.Errors = append(f.Errors, fault.Field{Name: "shop_number", Key: "rule.shop_exists", Message: shell.TimeMessages("rule.shop_exists")})
+		}
+		return of.keepShop(w, r, s, f)
+	})
 }
 
 func (h *handlers) saveShop(w http.ResponseWriter, r *http.Request, old template.Shop) error {

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"dropbell/domain/campaign"
-	"dropbell/domain/fault"
 	"dropbell/domain/template"
 	pageparts "dropbell/views/pages/parts"
 	searchpages "dropbell/views/pages/search"
@@ -95,18 +94,18 @@ func (h *handlers) here(r *http.Request) (t thing, err error) {
 	switch place[0] {
 	case "templates":
 		var drop template.Template
-		if drop, err = h.Templates.Template(r.Context(), shell.Actor(r), id); err == nil {
+		if drop, err = h.drop(r, id); err == nil {
 			t = dropThing(r, drop)
 		}
 	case "campaigns":
 		var status campaign.Status
-		if status, err = h.Campaigns.Campaign(r.Context(), shell.Actor(r), id); err == nil {
+		if status, err = h.campaign(r, id); err == nil {
 			t = campaignThing(r, status.Campaign)
 		}
 	default:
 		return thing{}, nil
 	}
-	if kind := fault.KindOf(err); kind == fault.NotFound || kind == fault.Denied {
+	if unseen(err) {
 		return thing{}, nil
 	}
 	return t, err
@@ -115,12 +114,11 @@ func (h *handlers) here(r *http.Request) (t thing, err error) {
 // called returns the drops and campaigns with the name or number. alone reports that there is
 // exactly one.
 func (h *handlers) called(r *http.Request, text string) (things []thing, alone bool, err error) {
-	ctx, by := r.Context(), shell.Actor(r)
-	drops, err := h.Templates.Templates(ctx, by, template.Query{Search: numberOr(text), Descending: true, Limit: namedShown})
+	drops, err := h.drops(r, template.Query{Search: numberOr(text), Descending: true, Limit: namedShown})
 	if err != nil {
 		return nil, false, err
 	}
-	campaigns, err := h.Campaigns.Campaigns(ctx, by, campaign.Query{Search: numberOr(text), Limit: namedShown})
+	campaigns, err := h.campaigns(r, campaign.Query{Search: numberOr(text), Limit: namedShown})
 	if err != nil {
 		return nil, false, err
 	}

@@ -32,7 +32,6 @@ func (h *handlers) choices(r *http.Request, kind shell.NameKind, text string, li
 	if utf8.RuneCountInString(text) > ui.MaxSearch {
 		return nil, nil
 	}
-	ctx, by := r.Context(), shell.Actor(r)
 	add := func(id int64, name string, hint ...string) {
 		c := pageparts.NameChoice{ID: id, Name: name}
 		for _, s := range hint {
@@ -44,19 +43,19 @@ func (h *handlers) choices(r *http.Request, kind shell.NameKind, text string, li
 	}
 	switch kind {
 	case shell.Drops:
-		all, err := h.Templates.Templates(ctx, by, template.Query{Search: text, Descending: true, Limit: limit})
+		all, err := h.drops(r, template.Query{Search: text, Descending: true, Limit: limit})
 		for _, t := range all {
 			add(t.ID, t.Name, t.ShopName, shell.Frame(r).Locale.DateTime(t.OpensAt, t.Zone()))
 		}
 		return list, err
 	case shell.Campaigns:
-		all, err := h.Campaigns.Campaigns(ctx, by, campaign.Query{Search: text, Limit: limit})
+		all, err := h.campaigns(r, campaign.Query{Search: text, Limit: limit})
 		for _, s := range all {
 			add(s.ID, s.Name, s.ShopName, shell.Say(r, "campaign.state."+string(s.State)))
 		}
 		return list, err
 	case shell.Segments:
-		all, err := h.Segments.Segments(ctx, by, segment.Query{Search: text, Limit: limit})
+		all, err := h.Segments.Segments(r.Context(), shell.Actor(r), segment.Query{Search: text, Limit: limit})
 		for _, s := range all {
 			add(s.ID, s.Name)
 		}

@@ -61,16 +61,20 @@ type Deps struct {
 	Codes     *redeemcode.Service
 	// Segments names segments and lists.
 	Segments *segment.Service
+	// Others are the dependencies of the further databases in which the search looks too.
+	Others []Deps
 }
 
 type handlers struct {
 	*shell.Shell
 	Deps
+	// cells are the dependencies for all databases, these first.
+	cells []Deps
 }
 
 // Routes returns the routes of the search.
 func Routes(sh *shell.Shell, d Deps) []shell.Route {
-	h := &handlers{Shell: sh, Deps: d}
+	h := &handlers{Shell: sh, Deps: d, cells: append([]Deps{d}, d.Others...)}
 	sh.NamesFrom(h.named)
 	sh.PeopleFrom(d.Users.Names)
 	return []shell.Route{
@@ -166,7 +170,7 @@ func someOf[T any](r *http.Request, list []T, hit func(T) searchpages.Hit, all, 
 }
 
 func (h *handlers) findShops(r *http.Request, text string) ([]searchpages.Hit, error) {
-	all, err := h.ShopsOf(r)
+	all, err := h.AllShopsOf(r)
 	list := slices.DeleteFunc(all, func(s template.Shop) bool {
 		return !strings.Contains(strings.ToLower(s.Name), strings.ToLower(text)) && s.Number != numberIn(text)
 	})
@@ -176,14 +180,14 @@ func (h *handlers) findShops(r *http.Request, text string) ([]searchpages.Hit, e
 }
 
 func (h *handlers) findDrops(r *http.Request, text string) ([]searchpages.Hit, error) {
-	list, err := h.Templates.Templates(r.Context(), shell.Actor(r), template.Query{Search: numberOr(text), Descending: true, Limit: shown + 1})
+	list, err := h.drops(r, template.Query{Search: numberOr(text), Descending: true, Limit: shown + 1})
 	n := numberIn(text)
 	slices.SortStableFunc(list, func(a, b template.Template) int { return exactFirst(a.ID == n, b.ID == n) })
 	return someOf(r, list, func(t template.Template) searchpages.Hit { return searchpages.DropHit(r.Context(), t) }, "/templates", text), err
 }
 
 func (h *handlers) findCampaigns(r *http.Request, text string) ([]searchpages.Hit, error) {
-	list, err := h.Campaigns.Campaigns(r.Context(), shell.Actor(r), campaign.Query{Search: numberOr(text), Limit: shown + 1})
+	list, err := h.campaigns(r, campaign.Query{Search: numberOr(text), Limit: shown + 1})
 	n := numberIn(text)
 	slices.SortStableFunc(list, func(a, b campaign.Status) int { return exactFirst(a.ID == n, b.ID == n) })
 	return someOf(r, list, func(s campaign.Status) searchpages.Hit { return searchpages.CampaignHit(r.Context(), s.Campaign) }, "/campaigns", text), err
@@ -236,17 +240,17 @@ func (h *handlers) aboutPeople(r *http.Request, text string) string {
 
 // findCoupons finds coupons by number, the coupons of an order, and the coupon of a redeem code.
 func (h *handlers) findCoupons(r *http.Request, text string) ([]searchpages.Hit, error) {
-	ctx, by := r.Context(), shell.Actor(r)
+	ctx := r.Context()
 	var hits []searchpages.Hit
 	if n := numberIn(text); n != 0 {
-		list, err := h.Coupons.List(ctx, by, coupon.Query{ID: n, Limit: 1})
+		list, err := h.coupons(r, coupon.Query{ID: n, Limit: 1})
 		if err != nil {
 			return nil, err
 		}
 		hits = hitsOf(list, func(l coupon.Listed) searchpages.Hit { return searchpages.CouponHit(ctx, l) })
 	}
 	if coupon.CheckOrderID(text) == nil {
-		list, err := h.Coupons.List(ctx, by, coupon.Query{OrderID: text, Limit: shown + 1})
+		list, err := h.coupons(r, coupon.Query{OrderID: text, Limit: shown + 1})
 		if err != nil {
 			return nil, err
 		}
@@ -256,9 +260,13 @@ func (h *handlers) findCoupons(r *http.Request, text string) ([]searchpages.Hit,
 				URL: "/coupons?" + url.Values{"by": {"order"}, "q": {text}}.Encode()})
 		}
 	}
-	f, err := h.Codes.Check(ctx, by, text)
-	if err == nil && f.Batch.ID != 0 {
-		hits = append(hits, searchpages.CodeHit(ctx, f))
+	codes, err := shell.Across(h.Shell, r, h.cells, func(d Deps, r *http.Request) (redeemcode.Finding, error) {
+		return d.Codes.Check(r.Context(), shell.Actor(r), text)
+	})
+	for _, f := range codes {
+		if err == nil && f != nil && f.Batch.ID != 0 {
+			hits = append(hits, searchpages.CodeHit(ctx, *f))
+		}
 	}
 	return hits, err
 }
@@ -293,7 +301,7 @@ func (h *handlers) recent(r *http.Request) (hits []searchpages.Hit, err error) {
 			continue
 		}
 		hit, err := h.open(r, kind, id)
-		if kind := fault.KindOf(err); kind == fault.NotFound || kind == fault.Denied {
+		if unseen(err) {
 			continue
 		}
 		if err != nil {
@@ -308,16 +316,16 @@ func (h *handlers) recent(r *http.Request) (hits []searchpages.Hit, err error) {
 
 // open loads one object by kind and number; for an unknown kind it returns the zero hit.
 func (h *handlers) open(r *http.Request, kind string, id int64) (searchpages.Hit, error) {
-	ctx, by := r.Context(), shell.Actor(r)
+	ctx := r.Context()
 	switch kind {
 	case "templates":
-		t, err := h.Templates.Template(ctx, by, id)
+		t, err := h.drop(r, id)
 		return searchpages.DropHit(ctx, t), err
 	case "campaigns":
-		s, err := h.Campaigns.Campaign(ctx, by, id)
+		s, err := h.campaign(r, id)
 		return searchpages.CampaignHit(ctx, s.Campaign), err
 	case "coupons":
-		l, _, err := h.Coupons.Coupon(ctx, by, id)
+		l, err := h.coupon(r, id)
 		return searchpages.CouponHit(ctx, l), err
 	case "users":
 		list, err := h.people(r, strconv.FormatInt(id, 10), 1)

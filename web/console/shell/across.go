@@ -5,6 +5,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,8 +22,7 @@ type Another struct {
 	Answers func() bool
 }
 
-// CellParam is the parameter with the name of the database that a page is about, for lists of one
-// database.
+// CellParam is the parameter with the name of the database that a page is about; see [OfOne].
 const CellParam = "cell"
 
 // partWithin is how long a page waits for the rows of a further database.
@@ -36,7 +36,6 @@ var ErrSilent = fault.New(fault.Unavailable, "overloaded", "a database does not 
 // console's own database; further ones follow in the order of [Deps.Others]. The page names each
 // further database that does not answer, and its result is nil. Every other error is returned.
 func Across[H, T any](sh *Shell, r *http.Request, cells []H, read func(H, *http.Request) (T, error)) ([]*T, error) {
-	Frame(r).Joined = true
 	got, reads := make([]*T, len(cells)), make([]func() error, len(cells))
 	for n, h := range cells {
 		reads[n] = func() error {
@@ -60,6 +59,8 @@ func Across[H, T any](sh *Shell, r *http.Request, cells []H, read func(H, *http.
 		}
 	}
 	err := Together(reads...)
+	sh.naming.Lock()
+	defer sh.naming.Unlock()
 	for n, v := range got {
 		if v == nil && n > 0 && !slices.Contains(Frame(r).Silent, sh.others[n-1].Name) {
 			Frame(r).Silent = append(Frame(r).Silent, sh.others[n-1].Name)
@@ -78,6 +79,91 @@ func AcrossAll[H, T any](sh *Shell, r *http.Request, cells []H, read func(H, *ht
 	return got, err
 }
 
+// First returns what the first of the databases that has it returns, and the place of the database.
+// read returns an error of the kind [fault.NotFound] in the other databases. If none has it the error
+// is that of the console's own database, or [ErrSilent] while a database does not answer.
+func First[H, T any](sh *Shell, r *http.Request, cells []H, read func(H, *http.Request) (T, error)) (v T, place int, err error) {
+	if len(cells) == 1 {
+		v, err = read(cells[0], r)
+		return v, 0, err
+	}
+	type answer struct {
+		v       T
+		missing error
+	}
+	got, err := Across(sh, r, cells, func(h H, r *http.Request) (answer, error) {
+		v, err := read(h, r)
+		if fault.KindOf(err) == fault.NotFound {
+			return answer{missing: err}, nil
+		}
+		return answer{v: v}, err
+	})
+	if err != nil {
+		return v, 0, err
+	}
+	for n, a := range got {
+		if a != nil && a.missing == nil {
+			return a.v, n, nil
+		}
+	}
+	if slices.Contains(got, nil) {
+		return v, 0, ErrSilent
+	}
+	return v, 0, got[0].missing
+}
+
+// All returns the rows of all databases in the order of before, at most limit rows; 0 = all rows. Equal
+// rows are one, of a shop that is moving. Rows of a single database stay in its order.
+func All[H, Row any](sh *Shell, r *http.Request, cells []H, read func(H, *http.Request) ([]Row, error), before func(a, b Row) int, limit int) ([]Row, error) {
+	if len(cells) == 1 {
+		return read(cells[0], r)
+	}
+	got, err := Across(sh, r, cells, read)
+	all := slices.CompactFunc(Merged(got, before, 0), func(a, b Row) bool { return before(a, b) == 0 })
+	if limit > 0 && len(all) > limit {
+		all = all[:limit]
+	}
+	return all, err
+}
+
+// CellOf returns the place of the database that has the shop with the number that was typed or chosen.
+// Text that is no number, and a shop that no database has, is for the console's own one to refuse.
+func (sh *Shell) CellOf(shop string) (place int, err error) {
+	number, err := strconv.ParseInt(strings.TrimSpace(Narrow(shop)), 10, 64)
+	if err != nil || len(sh.others) == 0 {
+		return 0, nil
+	}
+	place, known := sh.shopCell(number)
+	if !known {
+		return 0, ErrSilent
+	}
+	return place, nil
+}
+
+// AtShop serves a form with the handlers of the database that has the shop in the field.
+func AtShop[H any](sh *Shell, cells []H, field string, serve func(H, http.ResponseWriter, *http.Request) error) Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		place, err := sh.CellOf(r.PostFormValue(field))
+		if err != nil {
+			return err
+		}
+		return serve(cells[place], w, r)
+	}
+}
+
+// Settling calls do with the place of the database for a shop that may be new.
+func (sh *Shell) Settling(r *http.Request, shop int64, do func(place int) error) error {
+	if len(sh.others) == 0 {
+		return do(0)
+	}
+	err, done := error(ErrSilent), false
+	failed := sh.settle(r.Context(), shop, func(place int) { done, err = true, do(place) })
+	if !done && r.Context().Err() != nil {
+		err = failed
+	}
+	return err
+}
+
 // A Found is a row of a list with the number of its database.
 type Found[Row any] struct {
 	Row   Row
@@ -88,12 +174,19 @@ type Found[Row any] struct {
 // keyBetween separates the keys of several databases in an address.
 const keyBetween = "~"
 
-// joinKeys returns the key of a place in the lists of several databases, "" for the beginning of all.
-func joinKeys(keys []string) string {
+// JoinKeys returns the key of a place in the lists of several databases, "" for the beginning of all.
+func JoinKeys(keys []string) string {
 	if text := strings.Join(keys, keyBetween); strings.Trim(text, keyBetween) != "" {
 		return text
 	}
 	return ""
+}
+
+// SplitKeys returns the keys of n databases that [JoinKeys] has joined.
+func SplitKeys(key string, n int) []string {
+	at := make([]string, n)
+	copy(at, strings.Split(key, keyBetween))
+	return at
 }
 
 // Joined is the list with the rows of all databases. own returns the list of one database, whose rows
@@ -109,11 +202,7 @@ func Joined[H, Row any, Key comparable](sh *Shell, r *http.Request, cells []H, o
 		}
 		return keys.Text(k)
 	}
-	split := func(s string) []string {
-		at := make([]string, len(cells))
-		copy(at, strings.Split(s, keyBetween))
-		return at
-	}
+	split := func(s string) []string { return SplitKeys(s, len(cells)) }
 	read := func(across func(*Shell, *http.Request, []int, func(int, *http.Request) ([]Row, error)) ([]*[]Row, error)) func(string, int) ([]Found[Row], error) {
 		return func(after string, limit int) ([]Found[Row], error) {
 			at, numbers := split(after), make([]int, len(cells))
@@ -147,7 +236,7 @@ func Joined[H, Row any, Key comparable](sh *Shell, r *http.Request, cells []H, o
 						at[n], *rows = text(first.KeyOf(row)), (*rows)[1:]
 					}
 				}
-				page = append(page, Found[Row]{row, best, joinKeys(at)})
+				page = append(page, Found[Row]{row, best, JoinKeys(at)})
 			}
 			return page, nil
 		}
@@ -159,7 +248,7 @@ func Joined[H, Row any, Key comparable](sh *Shell, r *http.Request, cells []H, o
 			for n := range at {
 				at[n] = text(keys.Parse(at[n]))
 			}
-			return joinKeys(at)
+			return JoinKeys(at)
 		}}}
 	if first.File.Name != "" {
 		l.File = FileOf(first.File.Name, first.File.Head, func(f Found[Row]) []any { return first.File.Cells(f.Row) })
@@ -197,12 +286,7 @@ func (sh *Shell) AllShopsOf(r *http.Request) ([]template.Shop, error) {
 	for _, o := range sh.others {
 		lists = append(lists, o.Shops)
 	}
-	got, err := Across(sh, r, lists, func(of ShopList, r *http.Request) ([]template.Shop, error) { return of.Shops(r.Context()) })
-	if err != nil {
-		return nil, err
-	}
-	byNumber := func(a, b template.Shop) int { return cmp.Compare(a.Number, b.Number) }
-	all := Merged(got, byNumber, 0)
-	all = slices.CompactFunc(all, func(a, b template.Shop) bool { return a.Number == b.Number }) // while it moves
-	return slices.DeleteFunc(all, func(s template.Shop) bool { return !Actor(r).Can(staff.View, s.Number) }), nil
+	all, err := All(sh, r, lists, func(of ShopList, r *http.Request) ([]template.Shop, error) { return of.Shops(r.Context()) },
+		func(a, b template.Shop) int { return cmp.Compare(a.Number, b.Number) }, 0)
+	return slices.DeleteFunc(all, func(s template.Shop) bool { return !Actor(r).Can(staff.View, s.Number) }), err
 }

@@ -37,6 +37,9 @@ type Route struct {
 	// Enrolling is set for routes that are open to a member who must have a second factor and has
 	// none.
 	Enrolling bool
+	// OfOne is set if the page is about one database of several, which the member chooses. Pages about
+	// an id are about the database of the id; home's console answers for all other pages.
+	OfOne bool
 }
 
 // Handler answers a request or returns why it cannot.
@@ -105,11 +108,19 @@ func Upload(r Route) Route {
 	return r
 }
 
-// routesOfUploads matches the addresses to which files are sent.
-func routesOfUploads(table []Route) chi.Router {
+// OfOne marks routes whose pages are about one database of several.
+func OfOne(routes ...Route) []Route {
+	for i := range routes {
+		routes[i].OfOne = true
+	}
+	return routes
+}
+
+// routesThat matches the addresses of the routes for which is returns true.
+func routesThat(table []Route, is func(Route) bool) chi.Router {
 	r := chi.NewRouter()
 	for _, rt := range table {
-		if rt.Upload {
+		if is(rt) {
 			r.Method(rt.Method, rt.Pattern, http.NotFoundHandler())
 		}
 	}
@@ -145,6 +156,7 @@ func Reads(r *http.Request) bool { return r.Method == http.MethodGet || r.Method
 // serve checks permissions before the route's handler gets the request.
 func (sh *Shell) serve(rt Route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		Frame(r).OfOne = rt.OfOne
 		if sh.replica != nil && !rt.Reports && !Reads(r) {
 			w = sh.noteChange(w, r)
 		}

@@ -55,6 +55,11 @@ type Deps struct {
 	// Others are the further databases whose rows lists have too; empty = the lists have the rows of
 	// one database.
 	Others []Another
+	// ShopCell returns the place of a shop's database, 0 for the console's own one and otherwise one more
+	// than in Others; false while the database of the shop may be one that does not answer. Settle calls
+	// do with the place for a shop that may be new. Both are needed with Others.
+	ShopCell func(shop int64) (int, bool)
+	Settle   func(ctx context.Context, shop int64, do func(place int)) error
 }
 
 // A Shell is the common part of all pages: the frame they are rendered in, sessions and the check
@@ -97,6 +102,11 @@ type Shell struct {
 	cells    []string
 	cell     string
 	others   []Another
+	shopCell func(shop int64) (int, bool)
+	settle   func(ctx context.Context, shop int64, do func(place int)) error
+	// ofOne are the routes about one database. naming guards [ui.Frame.Silent].
+	ofOne  chi.Router
+	naming sync.Mutex
 }
 
 // New returns a shell. Call [Shell.Mount] before it answers requests. New panics if the catalogues
@@ -111,7 +121,7 @@ func New(d Deps) *Shell {
 		panic(err)
 	}
 	sh := &Shell{PublicURL: d.PublicURL, DefaultZone: d.DefaultZone, Now: d.Now, Log: d.Log, Languages: languages, Assets: assets,
-		security: d.Security, replica: d.Replica, shops: d.ShopList, alerts: d.Unread, present: newAccessCache(d.Staff.Present, d.Now), own: map[string]http.Handler{}, jobs: map[string]JobView{}, cells: d.Cells, cell: d.Cell, others: d.Others}
+		security: d.Security, replica: d.Replica, shops: d.ShopList, alerts: d.Unread, present: newAccessCache(d.Staff.Present, d.Now), own: map[string]http.Handler{}, jobs: map[string]JobView{}, cells: d.Cells, cell: d.Cell, others: d.Others, shopCell: d.ShopCell, settle: d.Settle}
 	sh.Sessions = newSessions(d, sh.Fail)
 	sh.live.hub = NewHub(sh.LookAtPart, func(p *liveFragment) time.Duration { return p.every })
 	return sh
@@ -156,7 +166,8 @@ func (sh *Shell) Handle(path string, h http.Handler) { sh.own[path] = h }
 // [Shell.Handle].
 func (sh *Shell) Mount(table []Route) http.Handler {
 	sh.live.routes, sh.live.own = routesOfParts(table)
-	sh.uploads = routesOfUploads(table)
+	sh.uploads = routesThat(table, func(rt Route) bool { return rt.Upload })
+	sh.ofOne = routesThat(table, func(rt Route) bool { return rt.OfOne })
 	r := chi.NewRouter()
 	r.Use(head)
 	r.Handle(static.Prefix+"*", sh.Assets)
@@ -168,11 +179,21 @@ func (sh *Shell) Mount(table []Route) http.Handler {
 		for path, h := range sh.own {
 			r.Handle(path, h)
 			r.Handle(path+"/*", h)
+			sh.ofOne.Handle(path, h)
+			sh.ofOne.Handle(path+"/*", h)
 		}
 		r.NotFound(func(w http.ResponseWriter, r *http.Request) { sh.Fail(w, r, ErrNoPage) })
 		r.MethodNotAllowed(func(w http.ResponseWriter, r *http.Request) { sh.Fail(w, r, ErrNoPage) })
 	})
 	return r
+}
+
+// OfOne reports whether the address is of a page about one database of several.
+func (sh *Shell) OfOne(method, path string) bool {
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	return sh.ofOne.Match(chi.NewRouteContext(), method, path)
 }
 
 // CountWatched adds the count of f to [Shell.Watched].

@@ -1,6 +1,7 @@
 package work
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -30,7 +31,7 @@ func (h *handlers) webhookRoutes() []shell.Route {
 		shell.Get("/webhooks", staff.View, h.listWebhooks),
 		shell.Get("/webhooks/types", staff.View, h.webhookTypes),
 		shell.Sure(shell.Get("/webhooks/new", staff.Operate, h.newWebhook)),
-		shell.Sure(shell.Post("/webhooks", staff.Operate, h.createWebhook)),
+		shell.Sure(shell.Post("/webhooks", staff.Operate, shell.AtShop(h.Shell, h.cells, "shop_number", (*handlers).createWebhook))),
 		shell.Get("/webhooks/{id}", staff.View, h.showWebhook),
 		shell.Sure(shell.Get("/webhooks/{id}/edit", staff.Operate, h.editWebhook)),
 		shell.Sure(shell.Post("/webhooks/{id}", staff.Operate, shell.With(shell.PathID, h.saveWebhook))),
@@ -47,7 +48,7 @@ func (h *handlers) webhookRoutes() []shell.Route {
 func webhookPath(id int64) string { return fmt.Sprintf("/webhooks/%d", id) }
 
 func (h *handlers) shopNames(r *http.Request) (map[int64]string, error) {
-	shops, err := h.ShopsOf(r)
+	shops, err := h.AllShopsOf(r)
 	names := map[int64]string{}
 	for _, s := range shops {
 		names[s.Number] = s.Name
@@ -56,7 +57,9 @@ func (h *handlers) shopNames(r *http.Request) (map[int64]string, error) {
 }
 
 func (h *handlers) listWebhooks(w http.ResponseWriter, r *http.Request) error {
-	list, err := h.Hooks.Endpoints(r.Context(), shell.Actor(r), 0)
+	list, err := shell.All(h.Shell, r, h.cells, func(h *handlers, r *http.Request) ([]hook.Endpoint, error) {
+		return h.Hooks.Endpoints(r.Context(), shell.Actor(r), 0)
+	}, func(a, b hook.Endpoint) int { return cmp.Compare(a.ID, b.ID) }, 0)
 	if err != nil {
 		return err
 	}
@@ -82,7 +85,7 @@ func (h *handlers) newWebhook(w http.ResponseWriter, r *http.Request) error {
 
 func (h *handlers) webhookForm(w http.ResponseWriter, r *http.Request, status int, f workpages.WebhookForm) error {
 	if f.ID == 0 {
-		shops, err := h.ShopsOf(r)
+		shops, err := h.AllShopsOf(r)
 		if err != nil {
 			return err
 		}

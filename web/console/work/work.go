@@ -45,21 +45,29 @@ type Deps struct {
 	// Monitor returns the queue dashboard, which serves [MonitorPath] and all paths below it, and
 	// sets its own content security policy.
 	Monitor func(writable bool) http.Handler
+	// Others are the dependencies of the further databases whose webhook endpoints lists have too.
+	Others []Deps
 }
 
 // handlers answer the requests of this package's pages.
 type handlers struct {
 	*shell.Shell
 	Deps
+	// cells are the handlers of all databases, these first.
+	cells []*handlers
 }
 
 // Routes returns the routes about jobs, queues and events, and registers the queue dashboard with
 // the shell.
 func Routes(sh *shell.Shell, d Deps) []shell.Route {
 	h := &handlers{Shell: sh, Deps: d}
+	h.cells = []*handlers{h}
+	for _, o := range d.Others {
+		h.cells = append(h.cells, &handlers{Shell: sh, Deps: o})
+	}
 	sh.Handle(MonitorPath, h.monitor())
 	sh.OnSignIn(h.followBrowser)
-	return append(h.webhookRoutes(), []shell.Route{
+	return append(h.webhookRoutes(), shell.OfOne([]shell.Route{
 		shell.Get("/alerts", staff.View, h.listAlerts),
 		shell.Get("/alerts/settings", staff.View, shell.With(h.alertSettings, h.showAlertSettings)),
 		shell.Post("/alerts/settings", staff.View, h.chooseAlerts),
@@ -89,5 +97,5 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Everywhere(shell.Post("/queues/{name}/{step:pause|resume}", staff.Operate, h.pauseQueue)),
 		shell.Everywhere(shell.Get("/queues/{name}/tasks/{step:run|archive|delete}", staff.Operate, h.confirmTaskStep)),
 		shell.Everywhere(shell.Post("/queues/{name}/tasks/{step:run|archive|delete}", staff.Operate, h.takeTaskStep)),
-	}...)
+	}...)...)
 }

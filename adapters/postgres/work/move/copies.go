@@ -76,7 +76,13 @@ func (c Copier) Begin(ctx context.Context) error {
 			return fmt.Errorf("a database is cell %d and not cell %d: number it with worker cell while it is empty, and keep the order of CELLS", number, at.want)
 		}
 	}
-	var known bool
+	var known, removed bool
+	if err := c.Cell.Pool.QueryRow(ctx, `select exists (select from removed_cells where cell = $1)`, c.Number).Scan(&removed); err != nil {
+		return pg.Translate(err)
+	}
+	if removed {
+		return cell.ErrRemoved
+	}
 	if err := c.Home.Pool.QueryRow(ctx, `select exists (select from copying_cells where cell = $1)`, c.Number).Scan(&known); err != nil {
 		return pg.Translate(err)
 	}
@@ -88,6 +94,9 @@ func (c Copier) Begin(ctx context.Context) error {
 		}
 		if used {
 			return ErrNotEmpty
+		}
+		if err := c.beginAfter(ctx); err != nil {
+			return err
 		}
 	}
 	names := []string{erasedUsers}

@@ -10,6 +10,7 @@ import (
 	"dropbell/adapters/localstack"
 	"dropbell/adapters/postgres/pgtest"
 	workdb "dropbell/adapters/postgres/work"
+	"dropbell/domain/cell"
 	"dropbell/domain/staff"
 	"dropbell/domain/user"
 )
@@ -176,5 +177,47 @@ func TestOnlyEmptyCellsBegin(t *testing.T) {
 	s.cell.Exec(`insert into users (id) values (1)`)
 	if err := s.Begin(t.Context()); !errors.Is(err, ErrNotEmpty) {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestACellAfterARemovedOne: a cell without shops is taken out. Its database cannot come back, and takes no
+// shops. Another database with its number draws greater ids and serial numbers of codes.
+func TestACellAfterARemovedOne(t *testing.T) {
+	s := twoCells(t)
+	s.home.Must(s.Begin(t.Context()))
+	s.cell.Shops(20)
+	s.cell.Exec(`insert into campaigns (name, shop_number, channel, content, audience, starts_at, ends_at, state, creator, created_by)
+		values ('Letter', 20, 1, '{}', '{"kind": "everybody"}', now(), now() + interval '1 hour', 'draft', 'staff:1', 'staff:1')`)
+	s.cell.Exec(`update code_serials set next = next + 500`)
+	if err := Remove(t.Context(), s.home.DB, s.cell.DB, 1); !errors.Is(err, cell.ErrInUse) || !strings.Contains(err.Error(), "shops 20") {
+		t.Errorf("a cell with a shop: %v", err)
+	}
+	s.cell.Exec(`delete from campaigns`)
+	s.cell.Exec(`delete from shops`)
+	s.cell.Exec(`delete from outbox`)
+	s.home.Must(Remove(t.Context(), s.home.DB, s.cell.DB, 1))
+	s.home.Exec(`insert into users (id) values (9)`)
+	if n := s.home.Number(`select count(*) from copies_due`); n != 0 {
+		t.Errorf("home notes %d changes for a removed cell", n)
+	}
+	if err := s.Begin(t.Context()); !errors.Is(err, cell.ErrRemoved) {
+		t.Errorf("a removed database comes back: %v", err)
+	}
+	if _, err := s.cell.SQL.Exec(t.Context(), `insert into shops (number, name, timezone) values (21, 'New', 'UTC')`); err == nil {
+		t.Error("a removed database takes a shop")
+	}
+	last, code := s.cell.Number(`select last_id from removed_cells`), s.cell.Number(`select last_code from removed_cells`)
+	s.cell = pgtest.On(t, localstack.Database(t))
+	_, err := workdb.NewCells(s.cell.DB).Number(t.Context(), 1, 0)
+	s.home.Must(err)
+	s.Cell = s.cell.DB
+	for range 2 {
+		s.home.Must(s.Begin(t.Context()))
+	}
+	if id := s.cell.Number(`select nextval(pg_get_serial_sequence('coupons', 'id'))`); last < 2 || id <= last || id%64 != 2 {
+		t.Errorf("the new database draws id %d after %d", id, last)
+	}
+	if next := s.cell.Number(`select next from code_serials`); next != code+1 || next != 1<<34+501 {
+		t.Errorf("the next serial number is %d, the last one was %d", next, code)
 	}
 }

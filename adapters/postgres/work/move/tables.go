@@ -87,5 +87,5 @@ var staying = strings.Fields(`accepted_messages alert_deliveries alert_destinati
 	channel_rates channel_settings channel_tests checked_rows code_serials console_settings copies_due copying_cells dead_letter_groups dead_letter_jobs dead_messages erased_users
 	event_relay goose_db_version handled_events handled_events_rest hook_cursor housekeeping_steps idempotency_keys inbox_changes inbox_history inbox_reads
 	mail_warmup moves moving_rows notice_cursor opt_out_changes outbox password_links password_mails phone_verifications processes provider_calls providers
-	recovery_codes relayed_events relayed_events_0 relayed_events_1 removed_steps saved_views second_factors segment_members segments sessions shops_elsewhere sign_ins sms_early
+	recovery_codes removed_cells relayed_events relayed_events_0 relayed_events_1 removed_steps saved_views second_factors segment_members segments sessions shops_elsewhere sign_ins sms_early
 	sms_replies sms_serials sms_spent sms_stops soft_bounces staff staff_browsers suppressions user_changes users`)
