@@ -87,7 +87,7 @@ func TestDrawPage(t *testing.T) {
 	}
 	status, body, header := get("/1")
 	for _, want := range []string{"The draw is over: 10 of 50 entries won.", "weaker than a public source", "https://drops.example/api/v1/draws/1", `type="importmap">`, "@noble/curves/bls12-381.js",
-		"Not proved", `data-draw="/api/v1/draws/1"`, "#ffd400", "2 entries were struck before the list was sealed: not a customer.", "1 winner did not accept in time.", "1 ticket was struck after the seal: staff."} {
+		"Not proved", `data-draw="/api/v1/draws/1"`, "#ffd400", "2 entries were struck before the list was sealed: not a customer.", "1 winner did not accept in time.", "1 entry was struck after the seal: staff."} {
 		if !strings.Contains(body, want) {
 			t.Errorf("the page does not say %q", want)
 		}
