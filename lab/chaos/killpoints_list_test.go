@@ -38,30 +38,41 @@ func everyFailing(points []string) (list []failing) {
 
 var namedPoint = regexp.MustCompile(`killpoint\.(?:Before|After|Around)\("([a-z_.]+)"`)
 
-// namedPoints returns the points that the sources name.
-func namedPoints(t *testing.T) (list []string) {
+// rehearsalPoint begins the names of the points around the writes of rehearsals. An evening has none: see [TestRehearsalsShort].
+const rehearsalPoint = "rehearsal."
+
+var namedRehearsalPoint = regexp.MustCompile(`"(rehearsal\.[a-z_]+)"`)
+
+// rehearsalPoints returns the points around the writes of rehearsals, most of which the sources hand to functions.
+func rehearsalPoints(t *testing.T) []string {
+	t.Helper()
+	return pointsNamed(t, namedRehearsalPoint, 9)
+}
+
+// eveningPoints returns the points that the sources name, without those of rehearsals.
+func eveningPoints(t *testing.T) []string {
+	t.Helper()
+	return slices.DeleteFunc(pointsNamed(t, namedPoint, 15), func(p string) bool { return strings.HasPrefix(p, rehearsalPoint) })
+}
+
+// pointsNamed returns what the sources name as the expression says: atLeast points.
+func pointsNamed(t *testing.T, as *regexp.Regexp, atLeast int) (list []string) {
 	t.Helper()
 	err := filepath.WalkDir("../../adapters", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return err
 		}
 		text, err := os.ReadFile(path)
-		for _, m := range namedPoint.FindAllStringSubmatch(string(text), -1) {
+		for _, m := range as.FindAllStringSubmatch(string(text), -1) {
 			list = append(list, m[1])
 		}
 		return err
 	})
-	if err != nil || len(list) < 15 {
+	slices.Sort(list)
+	if list = slices.Compact(list); err != nil || len(list) < atLeast {
 		t.Fatalf("%d points are named in the sources: %v", len(list), err)
 	}
-	slices.Sort(list)
-	return slices.Compact(list)
-}
-
-// eveningPoints returns the points that the sources name but those of rehearsals, of which an evening has none; see [TestRehearsalsShort].
-func eveningPoints(t *testing.T) []string {
-	t.Helper()
-	return slices.DeleteFunc(namedPoints(t), func(p string) bool { return strings.HasPrefix(p, rehearsalPoint) })
+	return list
 }
 
 // reachedPoints returns the points that processes have passed.

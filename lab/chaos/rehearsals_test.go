@@ -27,9 +27,6 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 )
 
-// rehearsalPoint begins the names of the points around the writes of rehearsals. The evenings of a walk have none: rehearsals are walked here.
-const rehearsalPoint = "rehearsal."
-
 // rehearsals are rehearsals of a drop, one after the other, of which some are killed.
 type rehearsals struct {
 	*system
@@ -50,7 +47,7 @@ type rehearsals struct {
 func TestRehearsalsShort(t *testing.T) {
 	t.Parallel()
 	r := newRehearsals(t)
-	list := r.kills()
+	list := r.kills(rehearsalPoints(t))
 	r.random(5).Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 	for _, f := range append(list[:3], failing{"rehearsal.end", killpoint.BeforeIt, killpoint.Kill}) {
 		r.killAt(f)
@@ -120,10 +117,10 @@ func armedSenders(t *testing.T) (env []string, connections *atomic.Int64) {
 		"FCM_SERVICE_ACCOUNT=" + string(google.Account), "FCM_URL=https://" + at}, connections
 }
 
-// kills returns the kills at the points that the sources name.
-func (r *rehearsals) kills() (list []failing) {
-	for _, f := range everyFailing(namedPoints(r.t)) {
-		if strings.HasPrefix(f.point, rehearsalPoint) && f.failure == killpoint.Kill {
+// kills returns the kills at the points.
+func (r *rehearsals) kills(points []string) (list []failing) {
+	for _, f := range everyFailing(points) {
+		if f.failure == killpoint.Kill {
 			list = append(list, f)
 		}
 	}
@@ -263,8 +260,8 @@ func (r *rehearsals) undisturbed() {
 	r.until("the schema is removed", func() bool { return r.now(one.ID).Removed })
 	r.nothingIsLeft("nothing")
 	passed := reachedPoints(r.t, r.dir)
-	for _, p := range namedPoints(r.t) {
-		if strings.HasPrefix(p, rehearsalPoint) && !slices.Contains(passed, p) {
+	for _, p := range rehearsalPoints(r.t) {
+		if !slices.Contains(passed, p) {
 			r.t.Errorf("no rehearsal has passed the point %q", p)
 		}
 	}

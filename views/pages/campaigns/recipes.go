@@ -119,6 +119,8 @@ func (p Recipes) field(ctx context.Context, r recipe.Recipe, v map[string]string
 		f.InputMode, f.Narrow, f.Required = "numeric", true, true
 	case "clock":
 		f.Type, f.Narrow, f.Required = "time", true, true
+	case RecipeText("title", ""), RecipeText("body", ""):
+		f.Required = true
 	}
 	return f
 }
