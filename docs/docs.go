@@ -5,5 +5,5 @@ import "embed"
 
 // Files are the protocol of draws, its test vectors and a verifier.
 //
-//go:embed fair.md fair/draw.json fair/package.json fair/receipt.txt fair/verify.mjs
+//go:embed fair.md fair/draw.json fair/fetch.mjs fair/package.json fair/receipt.txt fair/verify.mjs
 var Files embed.FS
