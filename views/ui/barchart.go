@@ -31,7 +31,7 @@ type ChartBar struct {
 
 // mostNames is how many parts have a name below the chart at most, and mostSteps how many steps the axis has at most.
 const (
-	mostNames = 8
+	mostNames = 6
 	mostSteps = 4
 )
 

@@ -30,6 +30,8 @@ func Change(ctx context.Context, now, before int64) string {
 	switch {
 	case before <= 0:
 		return ui.T(ctx, "money.change_new")
+	case now > 2*before:
+		return ui.T(ctx, "money.change_times", ui.Ratio(ctx, float64(now)/float64(before)))
 	case now > before:
 		return ui.T(ctx, "money.change_more", ui.From(ctx).Locale.Percent(now-before, before))
 	case now < before:

@@ -97,7 +97,7 @@ func (c *Client) AddTomorrow(ctx context.Context, now time.Time) (Drop, error) {
 // AddLater makes a drop in three days, whose claims the gate decides.
 func (c *Client) AddLater(ctx context.Context, now time.Time) (Drop, error) {
 	return c.publish(ctx, coupon{
-		Name: "周末早餐 5 元券 · Weekend breakfast, ¥5 off", Kind: "amount_off", AmountOff: 500, ClaimMode: "gate",
+		Name: "早餐 5 元券 · Breakfast, ¥5 off", Kind: "amount_off", AmountOff: 500, ClaimMode: "gate",
 		OpensAt: atHour(now, 3, 9), Open: 12 * time.Hour, Stock: 10000,
 	})
 }

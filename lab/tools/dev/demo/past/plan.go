@@ -75,7 +75,7 @@ func drop(key string, shop int64, name string, worth template.Spec, stock int64,
 func drops() []plan {
 	const tea, leaf = 10, 20
 	return []plan{
-		drop("cups", tea, "Weekend cups, ¥10 off · 周末杯饮立减 10 元", amountOff(10), 300, 72, plan{Days: 55, Hour: 10, Bookers: 520, Tries: .62, Others: .1, Rush: 4 * time.Minute, Uses: .55, Basket: 5200}),
+		drop("cups", tea, "Cups to go, ¥10 off · 外带杯饮立减 10 元", amountOff(10), 300, 72, plan{Days: 55, Hour: 10, Bookers: 520, Tries: .62, Others: .1, Rush: 4 * time.Minute, Uses: .55, Basket: 5200}),
 		drop("online", leaf, "Leaf & Kettle opens online · 一叶一壶线上开业", amountOff(15), 250, 96, plan{Days: 51, Hour: 20, Bookers: 430, Tries: .7, Others: .12, Rush: 3 * time.Minute, Uses: .58, Basket: 8800}),
 		drop("rain", tea, "满 80 减 20 · Rainy days", thresholdOff(20, 80), 450, 72, plan{Days: 47, Hour: 12, Bookers: 820, Tries: .66, Others: .1, Rush: 150 * time.Second, Uses: .6, Basket: 12800}),
 		drop("osmanthus", tea, "Osmanthus week, 15 % off · 桂花周 85 折", percentOff(15, 30), 700, 120, plan{Days: 42, Hour: 20, Bookers: 900, Tries: .68, Others: .15, Rush: 2 * time.Minute, Uses: .5, Basket: 13600, Campaign: waiting()}),
@@ -84,7 +84,7 @@ func drops() []plan {
 		drop("supper", tea, "Late supper, ¥15 off · 深夜食堂立减 15 元", amountOff(15), 900, 72, plan{Days: 28, Hour: 21, Bookers: 1500, Tries: .58, Others: .1, Rush: 3 * time.Minute, Uses: .57, Basket: 7600, Failing: new(delivery.SMS)}),
 		drop("oolong", leaf, "Oolong tasting, 15 % off · 乌龙品鉴 85 折", percentOff(15, 30), 900, 96, plan{Days: 24, Hour: 20, Bookers: 1150, Tries: .46, Others: .1, Rush: 2 * time.Minute, Uses: .6, Basket: 15600, Campaign: lastCall()}),
 		drop("double", tea, "满 100 减 30 · Double day", thresholdOff(30, 100), 1200, 72, plan{Days: 19, Hour: 20, Bookers: 2300, Tries: .76, Others: .16, Rush: 35 * time.Second, Uses: .66, Basket: 16400}),
-		drop("brunch", tea, "Sunday brunch, 20 % off · 周日早午餐 8 折", percentOff(20, 50), 1300, 96, plan{Days: 13, Hour: 10, Bookers: 2500, Tries: .68, Others: .14, Rush: 45 * time.Second, Uses: .62, Basket: 14200, Failing: new(delivery.Email)}),
+		drop("brunch", tea, "Garden brunch, 20 % off · 花园早午餐 8 折", percentOff(20, 50), 1300, 96, plan{Days: 13, Hour: 10, Bookers: 2500, Tries: .68, Others: .14, Rush: 45 * time.Second, Uses: .62, Basket: 14200, Failing: new(delivery.Email)}),
 		drop("kettle", leaf, "Kettle week, ¥40 off · 茶壶周立减 40 元", thresholdOff(40, 200), 900, 120, plan{Days: 8, Hour: 20, Bookers: 1900, Tries: .74, Others: .15, Rush: 25 * time.Second, Uses: .64, Basket: 32600}),
 		drop("night", tea, "Harvest night, ¥25 off · 丰收夜立减 25 元", thresholdOff(25, 100), 2000, 240, plan{Days: 4, Hour: 20, Bookers: 3400, Tries: .72, Others: .15, Rush: 18 * time.Second, Uses: .7, Basket: 18600, Campaign: twoDays()}),
 		drop("afternoon", tea, "Afternoon tea, 10 % off all week · 全周下午茶 9 折", percentOff(10, 20), 3000, 240, plan{Days: 1, Hour: 15, Open: 6 * 24 * time.Hour, Bookers: 1800, Tries: .6, Others: .3, Rush: 5 * time.Hour, Uses: .4, Basket: 9800, Selling: true, Paused: [2]time.Duration{3*time.Hour + 12*time.Minute, 3*time.Hour + 39*time.Minute}}),
