@@ -186,6 +186,9 @@ func (s Draws) SaveIssued(ctx context.Context, templateID int64, list []draw.Iss
 		users[i], coupons[i], reasons[i] = w.UserID, w.CouponID, w.Reason
 	}
 	return s.Tx(ctx, func(tx pgx.Tx) error {
+		if err := pg.ByIndex(ctx, tx); err != nil {
+			return err
+		}
 		_, err := tx.Exec(ctx, `with issued as (update draw_entries e set coupon_id = nullif(i.coupon_id, 0),
 				reason = case e.state when 'won' then nullif(i.reason, '') else e.reason end
 			from unnest($2::bigint[], $3::bigint[], $4::text[]) as i (user_id, coupon_id, reason)
