@@ -43,15 +43,21 @@ const (
 // that the look before showed the same.
 func (p Plan) restFor(quiet bool) time.Duration {
 	if !quiet || p.State != Active {
-		return lookSoon
+		return p.untilShare(lookSoon)
 	}
 	if ahead := p.Template.FirstOpening().Sub(p.Now) - readyBefore; ahead > lookSometimes && p.Template.Stored != template.Closed && p.Template.Stored != template.Cancelled {
 		return min(ahead, lookSeldom)
 	}
-	if next, ok := p.Template.NextShare(p.Now); ok { // the share of the next door is handed out
-		return min(next.Sub(p.Now), lookSometimes)
+	return p.untilShare(lookSometimes)
+}
+
+// untilShare returns most, or less if the share of the next door is handed out earlier: until then its customers are told
+// that nothing is left.
+func (p Plan) untilShare(most time.Duration) time.Duration {
+	if next, ok := p.Template.NextShare(p.Now); ok {
+		return min(next.Sub(p.Now), most)
 	}
-	return lookSometimes
+	return most
 }
 
 // quiet reports whether nothing has happened on the shards between two looks, and

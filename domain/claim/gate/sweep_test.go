@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dropbell/domain/fault"
+	"dropbell/domain/template"
 )
 
 // plans is a fake database whose plans cannot be read.
@@ -35,6 +36,20 @@ func TestASweepReportsAnUnreachableDatabase(t *testing.T) {
 		k := &Keeper{Store: plans{reasons: map[int64]error{1: c.reason, 2: ErrStaleEpoch}}, Now: time.Now}
 		if err := k.Sweep(t.Context()); errors.Is(err, c.reason) != c.reported || (err != nil) != c.reported {
 			t.Errorf("%s: the sweep returns %v", name, err)
+		}
+	}
+}
+
+// TestLooksWhenADoorOpens: the share of the next door is handed out when the door opens, also while claims arrive.
+func TestLooksWhenADoorOpens(t *testing.T) {
+	opens := time.Date(2026, 12, 1, 20, 0, 0, 0, time.UTC)
+	p := Plan{State: Active, Template: template.Template{Stored: template.Published}}
+	p.Template.OpensAt, p.Template.Doors = opens, []template.Door{{LeadMinutes: 30, Share: 10}, {}}
+	for before, want := range map[time.Duration][2]time.Duration{300 * time.Millisecond: {300 * time.Millisecond, 300 * time.Millisecond},
+		3 * time.Second: {3 * time.Second, lookSoon}, time.Minute: {lookSometimes, lookSoon}, -time.Second: {lookSometimes, lookSoon}} {
+		p.Now = opens.Add(-before)
+		if got := [2]time.Duration{p.restFor(true), p.restFor(false)}; got != want {
+			t.Errorf("%v before the opening: %v, want %v", before, got, want)
 		}
 	}
 }
