@@ -156,10 +156,6 @@ func (s *places) answers(n int) func() bool {
 func (s *places) join() {
 	m := &cells.Map{Shops: map[int64]cell.Number{}, Older: make([]int64, len(s.programs)), Known: true}
 	arriving := map[int64]cell.Number{}
-	everywhere := make([]cell.Number, len(s.programs))
-	for n := range everywhere {
-		everywhere[n] = cell.Number(n)
-	}
 	for n := range s.held {
 		h := s.held[n].Load()
 		if h == nil || int(h.Number) != n {
@@ -170,7 +166,9 @@ func (s *places) join() {
 			m.Older[n] = h.Older
 		}
 		if n == 0 && len(h.Removed) > 0 { // shops that left them may be anywhere
-			m.Moved = everywhere
+			for to := range s.programs {
+				m.Moved = append(m.Moved, cell.Number(to))
+			}
 		}
 		for _, shop := range h.Shops {
 			if slices.Contains(h.Arriving, shop) {
