@@ -261,7 +261,7 @@ func TestShardsRefuseEarlierEpochs(t *testing.T) {
 		"load":                       func() error { return s.LoadUserCounts(ctx, 1, []int64{4}, []gate.UserCount{{UserID: 1, Count: 1}}) },
 		"tell":                       func() error { return s.SetTerms(ctx, 1, 0, 4, openTerms(1), &gate.Offset{}) },
 		"open":                       func() error { return s.Open(ctx, 1, 0, 4, true) },
-		"fill":                       func() error { return s.Fill(ctx, 1, 0, 4, 10) },
+		"fill":                       func() error { return s.Fill(ctx, 1, 0, 4, 10, 0) },
 		"open what was never filled": func() error { return s.Open(ctx, 1, 0, 5, true) },
 	} {
 		if err := do(); !errors.Is(err, gate.ErrStaleEpoch) {
@@ -280,7 +280,7 @@ func TestFillingTwiceGivesOnce(t *testing.T) {
 	s, ctx := NewShards(newClient(t)), t.Context()
 	newShards(t, s, 1, 1, openTerms(1), 10)
 	for _, allot := range []int64{15, 15, 12, 15} {
-		must(t, s.Fill(ctx, 1, 0, 1, allot))
+		must(t, s.Fill(ctx, 1, 0, 1, allot, 0))
 	}
 	list, err := s.Look(ctx, 1, 1)
 	if err != nil || list[0].Stock != 15 || list[0].Allot != 15 {

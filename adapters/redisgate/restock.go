@@ -53,10 +53,24 @@ func (g *Gate) restock(ctx context.Context, d *drop, shard, want int) (outcome, 
 // prove that nothing is left.
 const proofLooks = 4
 
+// shareMargin is how far the clocks of two processes may differ when they judge whether a door has
+// opened.
+const shareMargin = 250 * time.Millisecond
+
 // proof reads all shards until one read shows that stock is left, or two successive reads show
 // that none is. If no read shows either, for example while a shard is being rebuilt, proof
-// returns [claim.ErrOverloaded].
+// returns [claim.ErrOverloaded]. While a door is open whose share the shards have not been given,
+// proof returns errNoShards: the claim waits for that share.
 func (g *Gate) proof(ctx context.Context, d *drop) (outcome, error) {
+	t, err := g.info.Template(ctx, d.id)
+	if err != nil {
+		return 0, err
+	}
+	believed := soldOutFor
+	if next, ok := t.NextShare(g.options.Now()); ok {
+		believed = min(believed, next.Sub(g.options.Now())-shareMargin)
+	}
+	until := time.Now().Add(believed)
 	shards := Shards{client: g.client, scripts: g.scripts}
 	var previous []gate.Shard
 	for range proofLooks {
@@ -67,11 +81,13 @@ func (g *Gate) proof(ctx context.Context, d *drop) (outcome, error) {
 		case gate.Left(seen):
 			d.learn(seen)
 			return somethingLeft, nil
+		case gate.ShareDue(&t, seen, g.options.Now().Add(shareMargin)):
+			return 0, errNoShards
 		case !gate.SoldOut(seen, seen):
 			return 0, overloaded("one of its shards is being filled")
 		case gate.SoldOut(previous, seen):
 			d.mu.Lock()
-			d.soldOut = time.Now().Add(soldOutFor)
+			d.soldOut = until
 			d.mu.Unlock()
 			return nothingLeft, nil
 		}

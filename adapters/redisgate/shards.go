@@ -59,7 +59,7 @@ func (s Shards) Machines(ctx context.Context) int {
 }
 
 // peekFields are read by one command, so all values are of one instant.
-var peekFields = []string{"epoch", "state", "version", "stock", "allot", "accepted", "returned", "in", "out", "begun", "done"}
+var peekFields = []string{"epoch", "state", "version", "stock", "allot", "accepted", "returned", "in", "out", "begun", "done", "shares"}
 
 // peek reads each shard without its transfers to other shards and its waiting claims.
 func (s Shards) peek(ctx context.Context, templateID int64, shards int) ([]gate.Shard, error) {
@@ -129,7 +129,7 @@ func (s Shards) Look(ctx context.Context, templateID int64, shards int) ([]gate.
 func readShard(shard int, values []any) (gate.Shard, error) {
 	s := gate.Shard{Number: shard}
 	numbers := map[string]*int64{"epoch": &s.Epoch, "version": &s.Version, "stock": &s.Stock, "allot": &s.Allot, "accepted": &s.Accepted,
-		"returned": &s.Returned, "in": &s.In, "out": &s.Out, "begun": &s.Begun, "done": &s.Done}
+		"returned": &s.Returned, "in": &s.In, "out": &s.Out, "begun": &s.Begun, "done": &s.Done, "shares": &s.Shares}
 	for i, name := range peekFields {
 		text, _ := values[i].(string)
 		if name == "state" {
@@ -289,8 +289,8 @@ func (s Shards) Open(ctx context.Context, templateID int64, shard int, epoch int
 }
 
 // Fill implements [gate.Shards].
-func (s Shards) Fill(ctx context.Context, templateID int64, shard int, epoch, allot int64) error {
-	return s.fenced(ctx, s.scripts.fill, []string{keysOf(templateID, shard).shard}, epoch, allot)
+func (s Shards) Fill(ctx context.Context, templateID int64, shard int, epoch, allot int64, shares int) error {
+	return s.fenced(ctx, s.scripts.fill, []string{keysOf(templateID, shard).shard}, epoch, allot, shares)
 }
 
 // Clocks implements [gate.Shards].

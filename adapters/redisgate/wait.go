@@ -22,7 +22,8 @@ const (
 	callEvery = 25
 )
 
-// errNoShards says that there is nothing to decide at, yet.
+// errNoShards says that there is nothing to decide at, yet: no shards, or none with the share of a door
+// that is open.
 var errNoShards = errors.New("gate: no shards")
 
 // roomKey names the shard, or all shards of a template, that claims wait for.
@@ -106,7 +107,8 @@ func (g *Gate) watch(key roomKey, r *waitingRoom) {
 	}
 }
 
-// open reports whether the shard, or every shard of the template, exists and is open. It also
+// open reports whether the shard, or every shard of the template, exists, is open and has the shares of
+// the doors that are open. It also
 // returns true if the number of shards has become known or has changed, since the claims then
 // wait for another shard. A shard that cannot be read is not open.
 func (g *Gate) open(key roomKey) bool {
@@ -132,8 +134,18 @@ func (g *Gate) open(key roomKey) bool {
 			list = append(list, shard)
 		}
 	}
-	epochs, err := Shards{client: g.client, scripts: g.scripts}.openEpochs(ctx, key.template, list...)
-	return err == nil && !slices.Contains(epochs, 0)
+	look := Shards{client: g.client, scripts: g.scripts}
+	epochs, err := look.openEpochs(ctx, key.template, list...)
+	if err != nil || slices.Contains(epochs, 0) {
+		return false
+	}
+	t, err := g.info.Template(ctx, key.template)
+	now := g.options.Now().Add(shareMargin)
+	if err != nil || t.SharesOpen(now) == 0 {
+		return err == nil
+	}
+	seen, err := look.peek(ctx, key.template, shards)
+	return err == nil && !gate.ShareDue(&t, seen, now)
 }
 
 // shards reads the number of shards once for concurrent callers: at the beginning of a rush the

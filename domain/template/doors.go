@@ -238,6 +238,15 @@ func (t *Template) SellableAt(now time.Time) int64 {
 	return t.Stock
 }
 
+// SharesOpen returns how many doors after the first have opened with a share of their own, so how often
+// [Template.SellableAt] has grown since the first opening.
+func (t *Template) SharesOpen(now time.Time) (n int) {
+	for n+1 < len(t.Doors) && t.Doors[n].Share > 0 && !now.Before(t.OpensFor(n+2)) {
+		n++
+	}
+	return n
+}
+
 // NextShare returns the next instant after now at which [Template.SellableAt] changes; false if there is none.
 func (t *Template) NextShare(now time.Time) (at time.Time, ok bool) {
 	for i := range t.Doors {

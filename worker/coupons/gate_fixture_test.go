@@ -247,6 +247,13 @@ func (r *gateFixture) Raise(id, stock int64) {
 // built: here the gate is built anew.
 func (r *gateFixture) Doors(id int64, doors []template.Door) {
 	r.Helper()
+	r.saveDoors(id, doors)
+	r.tend(id)
+}
+
+// saveDoors sets the doors in the database alone.
+func (r *gateFixture) saveDoors(id int64, doors []template.Door) {
+	r.Helper()
 	t, err := r.service.Template(r.Context(), staff.System(), id)
 	r.must(err)
 	if len(t.Doors) == 0 {
@@ -255,7 +262,6 @@ func (r *gateFixture) Doors(id int64, doors []template.Door) {
 	t.Doors = doors
 	_, err = dropsdb.NewTemplates(r.db).SaveDoors(r.Context(), t, nil, staff.Entry{Actor: staff.System(), Action: "template.doors", ObjectKind: "template"})
 	r.must(err)
-	r.tend(id)
 }
 
 // Household implements claimtest.Harness.

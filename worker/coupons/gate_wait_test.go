@@ -75,6 +75,57 @@ func TestClaimsWaitForABoundedTime(t *testing.T) {
 	}
 }
 
+// TestClaimsWaitForTheShareOfTheirDoor: the share of the first door is used up, and the second door opens before
+// the keeper has handed out its share. Its customers are not told that nothing is left, also by a process that has just
+// proved that for the first door: their claims wait until the share is handed out.
+func TestClaimsWaitForTheShareOfTheirDoor(t *testing.T) {
+	r := newGateFixture(t, localstack.RedisServer(t).URL(), 2)
+	opens := time.Now().UTC().Truncate(time.Second).Add(10 * time.Minute)
+	drop := r.Open(5, 1, func(s *template.Spec) { s.OpensAt, s.ClosesAt = opens, opens.Add(time.Hour) })
+	doors := func(everybody int) []template.Door {
+		return []template.Door{{Name: "Members", Who: template.ToSegment, LeadMinutes: 20, Share: 2}, {Name: "Everybody", Who: template.ToAll, LeadMinutes: everybody}}
+	}
+	r.Doors(drop.ID, doors(0))
+	hasty := redisgate.New(r.client, facts{r.store, dropsdb.NewTemplates(r.db)}, redisgate.Options{Patience: 30 * time.Millisecond})
+	through := func(g *redisgate.Gate, door int, by int64, want error) {
+		t.Helper()
+		tap := claimtest.Tap(drop, userID(by), "")
+		tap.Door = door
+		if _, err := g.Claim(t.Context(), tap); !errors.Is(err, want) {
+			t.Errorf("user %d through door %d: %v, want %v", by, door, err, want)
+		}
+	}
+	through(hasty, 1, 1, nil)
+	through(hasty, 1, 2, nil)
+	through(hasty, 1, 3, claim.ErrSoldOut)
+	r.saveDoors(drop.ID, doors(20)) // the second door opens before a keeper looks
+	hasty.Forget(drop.ID) // as the event does
+	through(hasty, 2, 4, claim.ErrOverloaded)
+	answers := make(chan error)
+	for by := int64(5); by < 10; by++ {
+		go func() {
+			tap := claimtest.Tap(drop, userID(by), "")
+			tap.Door = 2
+			_, err := r.gates[0].Claim(t.Context(), tap)
+			answers <- err
+		}()
+	}
+	r.run()
+	refused := 0
+	for range 5 {
+		switch err := <-answers; {
+		case errors.Is(err, claim.ErrSoldOut):
+			refused++
+		case err != nil:
+			t.Error(err)
+		}
+	}
+	if refused != 2 {
+		t.Errorf("%d of 5 customers of the second door were refused, want 2", refused)
+	}
+	claimtest.Holds(t, r, drop.ID, 5, 1)
+}
+
 // TestABuilderThatWorksKeepsItsLease: building may take longer than the lease, as long as the
 // builder makes progress. Once another builder has begun, the first builder is told.
 func TestABuilderThatWorksKeepsItsLease(t *testing.T) {

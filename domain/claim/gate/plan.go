@@ -148,7 +148,7 @@ func (p Plan) Next(shards []Shard) Need {
 	}
 	var lost []int
 	reason := ReasonExcess
-	tell, fill, load, idle := false, p.Sellable() > p.Base+p.Allot(), false, true
+	tell, fill, load, idle := false, p.Sellable() > p.Base+p.Allot() || ShareDue(&p.Template, shards, p.Now), false, true
 	for i, s := range shards {
 		switch {
 		case !p.standing(s):

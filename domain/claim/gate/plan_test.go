@@ -24,6 +24,12 @@ func standing() (gate.Plan, []gate.Shard) {
 	}
 }
 
+// openDoors gives the plan two doors that are open. The first has all coupons but none is left for the second.
+func openDoors(p *gate.Plan) {
+	p.Template.Doors = []template.Door{{Share: 100, LeadMinutes: 10}, {}}
+	p.Template.OpensAt, p.Now = p.Now, p.Now.Add(time.Minute)
+}
+
 func TestNext(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -61,6 +67,8 @@ func TestNext(t *testing.T) {
 		}, gate.BuildShards, gate.ReasonLost, "[0 1]"},
 		{"a shard that is being filled", func(_ *gate.Plan, s []gate.Shard) { s[1].Filling = true }, gate.Load, "", ""},
 		{"a shard that is being filled, and more stock", func(p *gate.Plan, s []gate.Shard) { s[1].Filling, p.Template.Stock = true, 101 }, gate.Fill, "", ""},
+		{"a door opened, and its share is not given", func(p *gate.Plan, s []gate.Shard) { openDoors(p); s[0].Shares = 1 }, gate.Fill, "", ""},
+		{"a door opened, and its share was given", func(p *gate.Plan, s []gate.Shard) { openDoors(p); s[0].Shares, s[1].Shares = 1, 1 }, gate.Rest, "", ""},
 		{"a shard that lacks its users", func(_ *gate.Plan, s []gate.Shard) { s[1].Broken = true }, gate.BuildShards, gate.ReasonLost, "[1]"},
 		{"a shard that was built alone", func(p *gate.Plan, s []gate.Shard) { p.Epoch, p.Parts[1].Epoch, s[1].Epoch = 4, 4, 4 }, gate.Rest, "", ""},
 		{"built anew in the meantime", func(_ *gate.Plan, s []gate.Shard) { s[0].Epoch, s[1].Open = 4, false }, gate.Rest, "", ""},

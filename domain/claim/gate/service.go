@@ -130,8 +130,9 @@ type Shards interface {
 	// Open lets a shard decide claims. A shard that is not whole has the database asked about
 	// each user whom it does not know; all records of refused claims must have been loaded.
 	Open(ctx context.Context, templateID int64, shard int, epoch int64, whole bool) error
-	// Fill raises the shard's total allotment in this epoch to allot.
-	Fill(ctx context.Context, templateID int64, shard int, epoch, allot int64) error
+	// Fill raises the shard's total allotment in this epoch to allot, which takes the openings of shares doors
+	// into account; see [Shard].
+	Fill(ctx context.Context, templateID int64, shard int, epoch, allot int64, shares int) error
 	// Clear deletes the shards.
 	Clear(ctx context.Context, templateID int64, shards int) error
 	// Detach ends the moves under way between a shard and a lost shard, which is
@@ -313,11 +314,11 @@ func (k *Keeper) finishMoves(ctx context.Context, plan Plan, shards []Shard) err
 // fill allots the stock that no shard has. The new total allotment of each shard is stored
 // first, so that a repeated or concurrent fill gives no coupon twice.
 func (k *Keeper) fill(ctx context.Context, plan Plan) error {
-	parts := plan.Share()
+	parts, shares := plan.Share(), plan.Template.SharesOpen(plan.Now)
 	if err := k.Store.Allot(ctx, plan.Template.ID, plan.Epoch, parts); err != nil {
 		return err
 	}
-	err := each(plan.all(), func(s int) error { return k.Shards.Fill(ctx, plan.Template.ID, s, plan.Parts[s].Epoch, parts[s]) })
+	err := each(plan.all(), func(s int) error { return k.Shards.Fill(ctx, plan.Template.ID, s, plan.Parts[s].Epoch, parts[s], shares) })
 	return errors.Join(err, k.Store.Refilled(ctx, plan.Template.ID))
 }
 

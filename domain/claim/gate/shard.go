@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"slices"
 	"time"
 
 	"dropbell/domain/template"
@@ -52,6 +53,8 @@ type Shard struct {
 	Version int64 // of the terms in force
 	Stock   int64 // left
 	Allot   int64 // given by the gate in all
+	// Shares is how many openings of doors the allotment takes into account; see [template.Template.SharesOpen].
+	Shares int64
 	// Accepted claims took one coupon each; Returned claims gave the coupon back.
 	Accepted, Returned int64
 	// In and Out are the coupons that came from and went to other shards.
@@ -80,6 +83,12 @@ func (s Shard) Difference() int64 {
 
 // Taken returns how many accepted claims stand.
 func (s Shard) Taken() int64 { return s.Accepted - s.Returned }
+
+// ShareDue reports whether a door had opened by now whose share some shard has not been given yet.
+func ShareDue(t *template.Template, seen []Shard, now time.Time) bool {
+	open := int64(t.SharesOpen(now))
+	return slices.ContainsFunc(seen, func(s Shard) bool { return s.Shares < open })
+}
 
 // SoldOut reports whether two looks prove that at one moment between them no coupon
 // was left, neither on a shard nor on its way to another shard. The shards of one
