@@ -99,7 +99,7 @@ func TestClaimsWaitForTheShareOfTheirDoor(t *testing.T) {
 	through(hasty, 1, 2, nil)
 	through(hasty, 1, 3, claim.ErrSoldOut)
 	r.saveDoors(drop.ID, doors(20)) // the second door opens before a keeper looks
-	hasty.Forget(drop.ID) // as the event does
+	hasty.Forget(drop.ID)           // as the event does
 	through(hasty, 2, 4, claim.ErrOverloaded)
 	answers := make(chan error)
 	for by := int64(5); by < 10; by++ {

@@ -318,7 +318,9 @@ func (k *Keeper) fill(ctx context.Context, plan Plan) error {
 	if err := k.Store.Allot(ctx, plan.Template.ID, plan.Epoch, parts); err != nil {
 		return err
 	}
-	err := each(plan.all(), func(s int) error { return k.Shards.Fill(ctx, plan.Template.ID, s, plan.Parts[s].Epoch, parts[s], shares) })
+	err := each(plan.all(), func(s int) error {
+		return k.Shards.Fill(ctx, plan.Template.ID, s, plan.Parts[s].Epoch, parts[s], shares)
+	})
 	return errors.Join(err, k.Store.Refilled(ctx, plan.Template.ID))
 }
 
