@@ -32,6 +32,13 @@ func TestAssistants(t *testing.T) {
 			t.Errorf("answered %v %s", failed, text)
 		}
 	})
+	t.Run("no JSON", func(t *testing.T) {
+		key := func(string) string { return stepsKey }
+		err := assistant.Main(t.Context(), []string{"--server", server}, key, io.NopCloser(strings.NewReader("{not json\n")), io.Discard)
+		if err == nil || !strings.Contains(err.Error(), "at standard input") {
+			t.Errorf("%v", err)
+		}
+	})
 	t.Run("refused before the installation is asked", func(t *testing.T) {
 		for name, header := range map[string][2]string{"no key": {"Accept", "application/json"}, "another origin": {"Sec-Fetch-Site", "cross-site"}} {
 			request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, strings.NewReader(`{}`))

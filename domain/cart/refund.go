@@ -84,9 +84,9 @@ type UseRefund struct {
 	Discount           money.Amount
 }
 
-// sameLines reports whether the stored refund is of these lines.
+// sameLines reports whether the stored refund is of these lines, of which none means all that was left.
 func (f Refund) sameLines(lines []ReturnedLine) bool {
-	return f.ID == wholeID && len(lines) == 0 || slices.Equal(f.Lines, lines)
+	return len(lines) == 0 && f.Orders > 0 || slices.Equal(f.Lines, lines)
 }
 
 // refund decides the return. A repeated return is answered as the first.

@@ -92,6 +92,13 @@ func TestReturnIsChecked(t *testing.T) {
 	if d := (Return{ID: "R", Lines: []ReturnedLine{{"a", 2}}}).refund("till", Stored{Order: o, Coupons: held, Refund: stored}); d.Err == nil {
 		t.Error("another return with the same id")
 	}
+	if d := (Return{ID: "R"}).refund("till", Stored{Order: o, Coupons: held, Refund: stored}); d.Err == nil {
+		t.Error("the id of a part is that of all that is left")
+	}
+	stored.Orders = 1
+	if d := (Return{ID: "R"}).refund("till", Stored{Order: o, Coupons: held, Refund: stored}); d.Err != nil || d.Save || d.Refund != stored {
+		t.Errorf("all that was left, repeated: %+v", d)
+	}
 }
 
 // TestRefundsAddUp: whatever comes back in which order, no refund is negative, what stays is never below

@@ -78,6 +78,9 @@ func (s *Service) Qualify(ctx context.Context, u user.ID, c Cart, only []int64) 
 	var refused []Refusal
 	found := make(map[int64]bool, len(owned))
 	for _, o := range owned {
+		if found[o.ID] {
+			continue // only names it twice
+		}
 		if found[o.ID] = true; o.State != coupon.Unused {
 			refused = append(refused, Refusal{Coupon: o.ID, Reason: Reason(o.State)})
 			continue

@@ -148,8 +148,8 @@ func (e *Exporter) writeTable(ctx context.Context, prefix string, t Table) (File
 		ended <- err
 	}()
 	err := e.Files.Write(ctx, prefix+f.Name, content)
-	content.CloseWithError(errors.Join(err, io.ErrClosedPipe)) // ends the copy if the store stopped reading
-	if failed := <-ended; failed != nil {
+	content.CloseWithError(io.ErrClosedPipe) // ends the copy if the store stopped reading
+	if failed := <-ended; failed != nil && (err == nil || !errors.Is(failed, io.ErrClosedPipe)) {
 		return f, errors.Join(err, failed)
 	}
 	f.Bytes, f.SHA256 = counted.n, hex.EncodeToString(sum.Sum(nil))

@@ -212,7 +212,7 @@ func (s *Service) Publishable(ctx context.Context, t template.Template, reason s
 	if err != nil || len(reds) == 0 {
 		return err
 	}
-	return ErrRed.Because("the flight check has %d red points; correct them, or publish with a reason", len(reds)).Told("fault.flight_red")
+	return ErrRed.Because("red points of the flight check: %d; correct them, or publish with a reason", len(reds)).Told("fault.flight_red")
 }
 
 const (

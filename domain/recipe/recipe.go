@@ -254,6 +254,8 @@ type Store interface {
 	// Save stores the settings if the version is current (0 = there is none yet) and makes a worker look at the
 	// recipe; otherwise it returns [fault.ErrStale].
 	Save(ctx context.Context, r Recipe, e staff.Entry) error
+	// HasDrop reports whether the drop is one of the shop.
+	HasDrop(ctx context.Context, shop, drop int64) (bool, error)
 	// Rounds returns the last rounds of each recipe of the shop, the newest first.
 	Rounds(ctx context.Context, shop int64, each int) ([]Listed, error)
 	// Notified counts the drops of the shop that have not ended, and those of them that tell owners before their
@@ -335,6 +337,17 @@ func (s *Service) Save(ctx context.Context, by staff.Actor, shop int64, f Form, 
 	}
 	if err := set.Check(f); err != nil {
 		return err
+	}
+	if set.GrantTemplate != 0 {
+		has, err := s.Store.HasDrop(ctx, shop, set.GrantTemplate)
+		if err != nil {
+			return err
+		}
+		if !has {
+			e := &fault.Fields{}
+			e.Add("grant_template", "rule.recipe_grant_shop", "is no drop of this shop")
+			return e
+		}
 	}
 	stored, err := s.Store.Recipes(ctx, shop)
 	if err != nil {

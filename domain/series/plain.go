@@ -68,7 +68,7 @@ func (r Recurrence) Plain() (p Plain, ok bool) {
 			p.Weekdays = append(p.Weekdays, Weekdays()[w.Day()])
 		}
 	case rrule.MONTHLY:
-		if len(o.Bymonthday) == 1 {
+		if len(o.Bymonthday) == 1 && o.Bymonthday[0] >= -1 {
 			p.MonthDay = o.Bymonthday[0]
 		}
 	}

@@ -6,6 +6,7 @@ package series
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -127,12 +128,16 @@ func (r Recurrence) option() (o rrule.ROption, broken [2]string) {
 		return o, [2]string{"rule.rrule", "must be an RRULE of RFC 5545, such as FREQ=WEEKLY;BYDAY=MO,FR"}
 	}
 	o = *parsed
+	twice, zero := partsOf(r.Rule)
+	if twice || o.Count > 0 && !o.Until.IsZero() { // RFC 5545, section 3.3.10
+		return o, [2]string{"rule.rrule", "must be an RRULE of RFC 5545, such as FREQ=WEEKLY;BYDAY=MO,FR"}
+	}
 	if !slices.Contains([]rrule.Frequency{rrule.DAILY, rrule.WEEKLY, rrule.MONTHLY, rrule.YEARLY}, o.Freq) ||
 		len(o.Byhour)+len(o.Byminute)+len(o.Bysecond)+len(o.Byeaster) > 0 || !o.Dtstart.IsZero() {
 		return o, [2]string{"rule.rrule_days", "must name days only: FREQ is DAILY, WEEKLY, MONTHLY or YEARLY, without BYHOUR, BYMINUTE, BYSECOND and DTSTART"}
 	}
-	if o.Interval < 0 || o.Interval > MaxInterval || o.Count < 0 || o.Count > MaxCount {
-		return o, [2]string{"rule.rrule_limits", fmt.Sprintf("INTERVAL must be at most %d and COUNT at most %d", MaxInterval, MaxCount)}
+	if zero || o.Interval < 0 || o.Interval > MaxInterval || o.Count < 0 || o.Count > MaxCount {
+		return o, [2]string{"rule.rrule_limits", fmt.Sprintf("INTERVAL must be between 1 and %d, and COUNT between 1 and %d", MaxInterval, MaxCount)}
 	}
 	o.Until = o.Until.Truncate(24 * time.Hour)
 	o.Dtstart = r.Starts.start()
@@ -140,6 +145,19 @@ func (r Recurrence) option() (o rrule.ROption, broken [2]string) {
 		return o, [2]string{"rule.rrule", "must be an RRULE of RFC 5545, such as FREQ=WEEKLY;BYDAY=MO,FR"}
 	}
 	return o, broken
+}
+
+// partsOf reports whether a part of the rule is named twice, of which rrule keeps the last, and whether INTERVAL or
+// COUNT is 0, which rrule takes for a part that is not there.
+func partsOf(rule string) (twice, zero bool) {
+	seen := map[string]bool{}
+	for part := range strings.SplitSeq(strings.TrimPrefix(strings.ToUpper(rule), "RRULE:"), ";") {
+		name, value, _ := strings.Cut(part, "=")
+		twice, seen[name] = twice || seen[name], true
+		n, err := strconv.Atoi(value)
+		zero = zero || (name == "INTERVAL" || name == "COUNT") && n == 0 && err == nil
+	}
+	return twice, zero
 }
 
 // check adds the broken rules to e.

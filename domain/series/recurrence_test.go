@@ -206,7 +206,8 @@ func TestRules(t *testing.T) {
 		"FREQ=DAILY;UNTIL=20270131": true, "FREQ=MONTHLY;BYDAY=MO,TU,WE,TH,FR;BYSETPOS=-1": true,
 		"": false, "FREQ=HOURLY": false, "FREQ=DAILY;BYHOUR=20": false, "FREQ=DAILY;BYMONTH=2;BYMONTHDAY=30": false, "every day": false,
 		"DTSTART:20270101T000000Z\nRRULE:FREQ=DAILY": false, "FREQ=DAILY;DTSTART=20270101T000000Z": false, "FREQ=DAILY;INTERVAL=4000": false,
-		"FREQ=DAILY;COUNT=1000000": false, "FREQ=MONTHLY;BYMONTHDAY=32": false, "FREQ=DAILY;UNTIL=20261231": false, "FREQ=DAILY;" + strings.Repeat("BYDAY=MO;", 99): false,
+		"FREQ=DAILY;COUNT=1000000": false, "FREQ=MONTHLY;BYMONTHDAY=32": false, "FREQ=DAILY;UNTIL=20261231": false,
+		"FREQ=DAILY;COUNT=0": false, "FREQ=DAILY;INTERVAL=0": false, "FREQ=DAILY;FREQ=WEEKLY": false, "RRULE:FREQ=DAILY;COUNT=2": true, "FREQ=DAILY;COUNT=2;UNTIL=20280101": false, "FREQ=DAILY;" + strings.Repeat("BYDAY=MO;", 99): false,
 	} {
 		r := series.Recurrence{Rule: rule, Starts: "2027-01-01"}
 		if got := len(r.Days("2027-01-01", nil, 1)) > 0; got != want {
@@ -216,8 +217,10 @@ func TestRules(t *testing.T) {
 			t.Errorf("%q is not in normal form: %q", n, (series.Recurrence{Rule: n, Starts: r.Starts}).Normal())
 		}
 	}
-	if _, plain := (series.Recurrence{Rule: "FREQ=MONTHLY;BYDAY=-1FR", Starts: "2027-01-01"}).Plain(); plain {
-		t.Error("the last Friday of a month can be typed with plain controls")
+	for _, rule := range []string{"FREQ=MONTHLY;BYDAY=-1FR", "FREQ=MONTHLY;BYMONTHDAY=-2"} {
+		if _, plain := (series.Recurrence{Rule: rule, Starts: "2027-01-01"}).Plain(); plain {
+			t.Errorf("%s can be typed with plain controls", rule)
+		}
 	}
 	if days, wrong := series.ParseDays("2027-01-02, 2027-01-01\n2027-01-02 2027-13-01"); wrong != "2027-13-01" || !slices.Equal(days, []series.Day{"2027-01-01", "2027-01-02"}) {
 		t.Errorf("%v %q", days, wrong)

@@ -75,10 +75,10 @@ func Main(ctx context.Context, args []string, getenv func(string) string, in io.
 		return err
 	}
 	err = server.Run(ctx, &mcp.IOTransport{Reader: in, Writer: nopCloser{out}})
-	if ctx.Err() != nil || errors.Is(err, io.EOF) {
+	if err == nil || ctx.Err() != nil || errors.Is(err, io.EOF) {
 		return nil
 	}
-	return err
+	return fmt.Errorf("the assistant at standard input and output: %w", err)
 }
 
 type nopCloser struct{ io.Writer }

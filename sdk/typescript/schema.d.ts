@@ -7498,7 +7498,7 @@ export interface components {
             code?: string;
             /** @example 2027-01-01 */
             day: string;
-            /** @example the flight check has 1 red points */
+            /** @example red points of the flight check: 1 */
             reason?: string;
             /**
              * Format: int64

@@ -48,6 +48,15 @@ func testRecipes(t *testing.T) {
 		}
 	}
 	r.want(r.call(r.admin(), "PUT", "/admin/shops/10/recipes/win_back", map[string]any{"on": true, "channel": "app", "title": "Back", "body": "For you", "days": 60, "every_days": 30, "grant_template_id": drop, "clock": "10:00", "version": 0}), 200, "")
+	foreign := r.draft(time.Hour)
+	r.exec(`insert into shops (number, name, timezone) values (11, 'Another', 'UTC') on conflict do nothing`)
+	r.exec(`update templates set shop_number = 11 where id = $1`, foreign)
+	for _, unknown := range []string{"999999", foreign} {
+		bad := r.want(r.call(r.admin(), "PUT", "/admin/shops/10/recipes/win_back", map[string]any{"on": true, "channel": "app", "title": "Back", "body": "For you", "days": 60, "every_days": 30, "grant_template_id": unknown, "version": 1}), 422, "invalid_request")
+		if bad.at("errors.0.location") != "body.grant_template_id" {
+			t.Errorf("a drop of no or another shop: %s", bad.Body)
+		}
+	}
 	weekly := map[string]any{"on": true, "channel": "app", "title": "This week", "body": "{{drops}}", "weekday": "sunday", "clock": "09:30", "version": 0}
 	if a := r.want(r.call(r.admin(), "PUT", "/admin/shops/10/recipes/calendar", weekly), 200, ""); a.at("weekday") != "sunday" || a.at("clock") != "09:30" {
 		t.Errorf("the calendar: %s", a.Body)

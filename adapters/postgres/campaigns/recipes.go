@@ -74,6 +74,12 @@ func (s Recipes) Save(ctx context.Context, r recipe.Recipe, e staff.Entry) error
 	})
 }
 
+// HasDrop implements [recipe.Store].
+func (s Recipes) HasDrop(ctx context.Context, shop, drop int64) (has bool, err error) {
+	err = s.Pool.QueryRow(ctx, `select exists (select from templates where id = $1 and shop_number = $2)`, drop, shop).Scan(&has)
+	return has, pg.Translate(err)
+}
+
 const roundColumns = `o.id, o.recipe_id, r.form, o.key, o.state, coalesce(o.template_id, 0), o.until, o.at, o.users, coalesce(o.segment_id, 0), coalesce(o.campaign_id, 0), o.why, o.settings`
 
 func scanRound(row pgx.CollectableRow, more ...any) (o recipe.Round, err error) {

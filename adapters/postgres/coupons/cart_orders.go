@@ -17,12 +17,13 @@ import (
 // with its refund in $2 at the same place.
 const ordersSQL = `
 select w.order_id, coalesce(w.user_id, 0), w.shop_number, w.currency, w.state, w.revision, w.discount, w.lines, w.products, w.quantities, w.amounts, w.returned,
-    w.paid_back, w.version, u.coupons, u.lines, u.amounts, coalesce(f.refund_id, ''), coalesce(f.pay_back, 0), coalesce(f.clawback, 0), f.lines, f.quantities, f.coupons
+    w.paid_back, w.version, u.coupons, u.lines, u.amounts, coalesce(f.refund_id, ''), coalesce(f.pay_back, 0), coalesce(f.clawback, 0), coalesce(f.last, 0), f.lines, f.quantities, f.coupons
 from unnest($1::text[], $2::text[]) a (order_id, refund_id),
     lateral (select * from coupon_orders where order_id = a.order_id limit 1) w
     cross join lateral (select array_agg(l.coupon_id) as coupons, array_agg(l.line) as lines, array_agg(l.amount) as amounts
         from coupon_use_lines l where l.order_id = w.order_id and l.revision = w.revision) u
-    left join lateral (select * from coupon_order_refunds where order_id = a.order_id and refund_id = a.refund_id limit 1) f on true`
+    left join lateral (select r.*, (w.state = 'refunded' and not exists (select from coupon_order_refunds l where l.order_id = r.order_id and l.at > r.at))::int as last
+        from coupon_order_refunds r where r.order_id = a.order_id and r.refund_id = a.refund_id limit 1) f on true`
 
 // orderCasesSQL returns the coupons $1 with the log of the order in $2 at the same place, and all coupons of
 // the orders $3, with the order and the terms of their templates.
@@ -96,7 +97,7 @@ func (g *readings) readOrders(rows pgx.Rows) error {
 		var back []string
 		var backQuantities []int64
 		if err := rows.Scan(&o.ID, &o.UserID, &o.Shop, &o.Currency, &o.State, &o.Revision, &o.Discount, &l.names, &l.products, &l.quantities, &l.amounts, &o.Returned,
-			&o.PaidBack, &o.Version, &l.coupons, &l.useLines, &l.useAmounts, &f.ID, &f.PayBack, &f.Clawback, &back, &backQuantities, &f.Coupons); err != nil {
+			&o.PaidBack, &o.Version, &l.coupons, &l.useLines, &l.useAmounts, &f.ID, &f.PayBack, &f.Clawback, &f.Orders, &back, &backQuantities, &f.Coupons); err != nil {
 			return err
 		}
 		l.into(o)

@@ -159,7 +159,7 @@ func TestAnExportThatFailsIsMadeAnew(t *testing.T) {
 	f.over()
 	for n := 1; n <= 5; n++ {
 		err := (&export.Exporter{Store: f.store, Files: &flaky{&f.files, n}}).Run(t.Context())
-		if !errors.Is(err, export.ErrUnreachable) || f.files.Read(f.dir+"manifest.json") != nil {
+		if !errors.Is(err, export.ErrUnreachable) || strings.Contains(err.Error(), "pipe") || f.files.Read(f.dir+"manifest.json") != nil {
 			t.Errorf("the store fails at file %d: %v", n, err)
 		}
 	}

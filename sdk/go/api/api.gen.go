@@ -8552,7 +8552,7 @@ type SeriesDrop struct {
 	// Day Examples: 2027-01-01
 	Day string `json:"day"`
 
-	// Reason Examples: the flight check has 1 red points
+	// Reason Examples: red points of the flight check: 1
 	Reason *string `json:"reason,omitempty"`
 
 	// Reminded Users who have its reminders by a standing reservation; absent until these are copied.

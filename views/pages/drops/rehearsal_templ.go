@@ -268,9 +268,9 @@ func (p Rehearsals) Live() templ.Component {
 					}
 					if r.Detail == rehearsal.Interrupted {
 						var templ_7745c5c3_Var11 string
-						templ_7745c5c3_Var11, templ_7745c5c3_Err = templ.JoinStringErrs(ui.T(ctx, "rehearsal.interrupted", r.ID))
+						templ_7745c5c3_Var11, templ_7745c5c3_Err = templ.JoinStringErrs(ui.T(ctx, "rehearsal.interrupted", fmt.Sprint(r.ID)))
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/drops/rehearsal.templ`, Line: 79, Col: 50}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/drops/rehearsal.templ`, Line: 79, Col: 62}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var11))
 						if templ_7745c5c3_Err != nil {
@@ -278,9 +278,9 @@ func (p Rehearsals) Live() templ.Component {
 						}
 					} else {
 						var templ_7745c5c3_Var12 string
-						templ_7745c5c3_Var12, templ_7745c5c3_Err = templ.JoinStringErrs(ui.T(ctx, "rehearsal.failed", r.ID))
+						templ_7745c5c3_Var12, templ_7745c5c3_Err = templ.JoinStringErrs(ui.T(ctx, "rehearsal.failed", fmt.Sprint(r.ID)))
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/drops/rehearsal.templ`, Line: 81, Col: 45}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/drops/rehearsal.templ`, Line: 81, Col: 57}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var12))
 						if templ_7745c5c3_Err != nil {
@@ -877,9 +877,9 @@ func (p Rehearsals) report(r rehearsal.Rehearsal) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var46 string
-				templ_7745c5c3_Var46, templ_7745c5c3_Err = templ.JoinStringErrs(rehearsalSeconds(ctx, r.Report.ExpectedSoldOut))
+				templ_7745c5c3_Var46, templ_7745c5c3_Err = templ.JoinStringErrs(rehearsalWhole(ctx, r.Report.ExpectedSoldOut))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/drops/rehearsal.templ`, Line: 184, Col: 119}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/drops/rehearsal.templ`, Line: 184, Col: 117}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var46))
 				if templ_7745c5c3_Err != nil {
@@ -903,9 +903,9 @@ func (p Rehearsals) report(r rehearsal.Rehearsal) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var48 string
-				templ_7745c5c3_Var48, templ_7745c5c3_Err = templ.JoinStringErrs(rehearsalSeconds(ctx, r.Report.SoldOut))
+				templ_7745c5c3_Var48, templ_7745c5c3_Err = templ.JoinStringErrs(rehearsalWhole(ctx, r.Report.SoldOut))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/drops/rehearsal.templ`, Line: 185, Col: 112}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/drops/rehearsal.templ`, Line: 185, Col: 110}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var48))
 				if templ_7745c5c3_Err != nil {
@@ -929,9 +929,9 @@ func (p Rehearsals) report(r rehearsal.Rehearsal) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var50 string
-				templ_7745c5c3_Var50, templ_7745c5c3_Err = templ.JoinStringErrs(rehearsalSeconds(ctx, p.Evening.SoldOut))
+				templ_7745c5c3_Var50, templ_7745c5c3_Err = templ.JoinStringErrs(rehearsalWhole(ctx, p.Evening.SoldOut))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/drops/rehearsal.templ`, Line: 186, Col: 111}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `pages/drops/rehearsal.templ`, Line: 186, Col: 109}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var50))
 				if templ_7745c5c3_Err != nil {
@@ -1075,6 +1075,14 @@ func rehearsalSeconds(ctx context.Context, ms int64) string {
 		return "–"
 	}
 	return ui.T(ctx, "flight.seconds", fmt.Sprintf("%.1f", float64(ms)/1000))
+}
+
+// rehearsalWhole writes milliseconds in whole seconds, rounded up, since coupons are counted by the second; 0 = not known.
+func rehearsalWhole(ctx context.Context, ms int64) string {
+	if ms == 0 {
+		return "–"
+	}
+	return ui.T(ctx, "flight.seconds", ui.Num(ctx, (ms+999)/1000))
 }
 
 var _ = templruntime.GeneratedTemplate

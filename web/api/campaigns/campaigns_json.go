@@ -351,14 +351,15 @@ func progressJSON(p campaign.Progress) CampaignProgress {
 	return w
 }
 
-// ofCampaign places the fields that a rule has named: one of them is itself called body.
-func ofCampaign(err error) error {
+// ofCampaign places the fields that a rule has named: one of them is itself called body. more are further names with
+// those that the API has for them.
+func ofCampaign(err error, more ...string) error {
 	fields, ok := errors.AsType[*fault.Fields](err)
 	if !ok {
 		return err
 	}
 	out := &fault.Fields{}
-	named := strings.NewReplacer("test_share", "test.share_percent", "test_by", "test.by", "test_minutes", "test.minutes")
+	named := strings.NewReplacer(append(more, "test_share", "test.share_percent", "test_by", "test.by", "test_minutes", "test.minutes")...)
 	for _, f := range fields.List {
 		out.Add("body."+named.Replace(f.Name), f.Key, "%s", f.Message)
 	}

@@ -115,7 +115,7 @@ func (h *handlers) saveRecipe(ctx context.Context, in *struct {
 		return nil, err
 	}
 	if err := h.Recipes.Save(ctx, pipeline.ActorOf(ctx), shop, recipe.Form(in.Form), in.Body.Version, settings); err != nil {
-		return nil, ofCampaign(err)
+		return nil, ofCampaign(err, "grant_template", "grant_template_id")
 	}
 	return h.getRecipe(ctx, &in.RecipeRef)
 }

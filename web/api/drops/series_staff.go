@@ -51,7 +51,7 @@ type SeriesDrop struct {
 	Day        string `json:"day" example:"2027-01-01"`
 	TemplateID string `json:"template_id,omitempty" doc:"Absent until it is created." example:"17"`
 	Code       string `json:"code,omitempty" doc:"Why the series could not create, change or publish the drop; reason says it in words." example:"invalid_transition"`
-	Reason     string `json:"reason,omitempty" example:"the flight check has 1 red points"`
+	Reason     string `json:"reason,omitempty" example:"red points of the flight check: 1"`
 	Reminded   *int64 `json:"reminded,omitempty" doc:"Users who have its reminders by a standing reservation; absent until these are copied." example:"1204"`
 }
 

@@ -27,7 +27,7 @@ func TestFlightCheckOfADrop(t *testing.T) {
 	g.Must(g.Stores.Flights.Keep(t.Context(), flight.Check{TemplateID: draft.ID, Version: draft.Version, Findings: []flight.Finding{
 		{Point: flight.Links, Level: flight.Red, Found: "a link answers with HTTP 404: https://shop.example/", Do: "correct the address in the drop or its texts, or publish the page"}}}))
 	b.Get(page).Is(200).Has("The flight check has 1 red point")
-	publish := url.Values{"version": {b.Get(page + "/publish").Is(200).Has("The flight check has 1 red point").Field("version")}}
+	publish := url.Values{"version": {b.Get(page + "/publish").Is(200).Has("The flight check has 1 red point").HasNot("Reason optional").Field("version")}}
 	b.Post(page+"/publish", publish).Is(409).Has("publish with a reason")
 	publish.Set("reason", "the page is published at noon")
 	b.Post(page+"/publish", publish).To(page)

@@ -33,8 +33,8 @@ func TestRehearsalOfADrop(t *testing.T) {
 	g.Must(g.Stores.Rehearsals.Note(t.Context(), list[0].ID, "test", rehearsal.Progress{Step: rehearsal.Reminding, Fired: 3, Slots: 12, Sent: 40, Due: 60}, time.Minute))
 	b.Get(page+"/rehearsal").Is(200).Has("3 of 12 waves, 40 of 60 reminders", "The copy opens at")
 	g.Must(g.Stores.Rehearsals.End(t.Context(), list[0].ID, "test", &rehearsal.Report{Users: 500, SharePermille: 100, Reminders: 6000, Sent: 5900, Dead: 100, LateP50: 150, LateP99: 900, Wave: 64_000, Forecast: 61_000, Claims: 5000, Rate: 700,
-		Issued: 100, Stock: 100, ClaimP50: 3, ClaimP99: 60, Bottleneck: rehearsal.NoBottleneck}, ""))
-	b.Get(page+"/rehearsal").Is(200).Has("All went well", "500 customers took part as copies, 10%", "5,900 of 6,000 reminders", "61.0 s", "64.0 s", "Rehearse now")
+		Issued: 100, Stock: 100, SoldOut: 3000, ExpectedSoldOut: 2339, ClaimP50: 3, ClaimP99: 60, Bottleneck: rehearsal.NoBottleneck}, ""))
+	b.Get(page+"/rehearsal").Is(200).Has("All went well", "500 customers took part as copies, 10%", "5,900 of 6,000 reminders", "61.0 s", "64.0 s", "last coupon 3 s 3 s –", "Rehearse now")
 	g.Chinese().Get(page+"/rehearsal").Is(200).Has("彩排报告", "一切顺利")
 	g.As(staff.Viewer).Get(page + "/rehearsal").Is(200).HasNot("Rehearse now")
 	if n := g.Number(`select count(*) from audit where action = 'template.rehearse'`); n != 1 {

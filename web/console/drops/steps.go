@@ -92,7 +92,7 @@ func (h *handlers) stepQuestion(r *http.Request, t template.Template) (pageparts
 			return p, err
 		}
 		if n := len(reds); n > 0 {
-			p.Points = append(p.Points, shell.Frame(r).Locale.N("confirm.publish.red", int64(n)))
+			p.Points, p.NeedsReason = append(p.Points, shell.Frame(r).Locale.N("confirm.publish.red", int64(n))), true
 		}
 		looked, err := h.Texts.Looked(r.Context(), t.ID)
 		if err != nil {
