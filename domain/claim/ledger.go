@@ -46,6 +46,9 @@ type Point struct {
 	At     time.Time // when the step begins
 	Issued int64     // in this step
 	Total  int64     // at its end
+	// Most is the number of coupons in the second of this step with the most coupons, which began at MostAt.
+	Most   int64
+	MostAt time.Time
 }
 
 // NewCurve returns the curve through sold, the steps in which coupons were issued.
@@ -58,7 +61,8 @@ func NewCurve(width time.Duration, sold []Point) Curve {
 			c.Points = append(c.Points, Point{At: c.Points[n-1].At.Add(width), Total: total})
 		}
 		total += p.Issued
-		c.Points = append(c.Points, Point{At: p.At, Issued: p.Issued, Total: total})
+		p.Total = total
+		c.Points = append(c.Points, p)
 	}
 	return c
 }
@@ -80,20 +84,13 @@ func (c Curve) EndAfter(opensAt time.Time) time.Duration {
 	return max(0, c.Points[len(c.Points)-1].At.Add(c.Width).Sub(opensAt))
 }
 
-// Peak returns the step that sold most, the zero Point if nothing was sold.
-func (c Curve) Peak() (most Point) {
+// Peak returns the number of coupons in the second with the most coupons, and when it began; 0 if nothing
+// was sold.
+func (c Curve) Peak() (most int64, at time.Time) {
 	for _, p := range c.Points {
-		if p.Issued > most.Issued {
-			most = p
+		if p.Most > most {
+			most, at = p.Most, p.MostAt
 		}
 	}
-	return most
-}
-
-// PeakRate returns coupons per second in the step that sold most.
-func (c Curve) PeakRate() float64 {
-	if c.Width <= 0 {
-		return 0
-	}
-	return float64(c.Peak().Issued) / c.Width.Seconds()
+	return most, at
 }

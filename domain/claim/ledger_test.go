@@ -1,6 +1,7 @@
 package claim_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -34,12 +35,13 @@ func TestCurveHasNoGaps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		width := time.Duration(rapid.IntRange(1, 60).Draw(t, "seconds")) * time.Second
 		var sold []claim.Point
-		var want int64
+		var want, most int64
 		step := 0
 		for range rapid.IntRange(0, 20).Draw(t, "steps") {
 			n := rapid.Int64Range(1, 1000).Draw(t, "issued")
-			sold = append(sold, claim.Point{At: opens.Add(time.Duration(step) * width), Issued: n})
-			want += n
+			at := opens.Add(time.Duration(step) * width)
+			sold = append(sold, claim.Point{At: at, Issued: n, Most: n, MostAt: at})
+			want, most = want+n, max(most, n)
 			step += rapid.IntRange(1, 5).Draw(t, "gap")
 		}
 		c := claim.NewCurve(width, sold)
@@ -53,11 +55,8 @@ func TestCurveHasNoGaps(t *testing.T) {
 		if sum != want || c.Total() != want {
 			t.Fatalf("the curve reaches %d, %d were sold", c.Total(), want)
 		}
-		if peak := c.Peak(); peak.Issued > 0 && c.PeakRate() != float64(peak.Issued)/width.Seconds() {
-			t.Fatalf("peak %+v at %v a second", peak, c.PeakRate())
+		if n, at := c.Peak(); n != most || n > 0 && !slices.ContainsFunc(sold, func(p claim.Point) bool { return p.Most == n && p.MostAt.Equal(at) }) {
+			t.Fatalf("the peak is %d at %v, want %d", n, at, most)
 		}
 	})
-	if (claim.Curve{}).PeakRate() != 0 {
-		t.Error("nothing sold has a rate")
-	}
 }

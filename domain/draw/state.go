@@ -93,6 +93,21 @@ func (d Draw) Card() (Card, error) {
 	return OpenCard(key, d.Cards[len(d.Cards)-1])
 }
 
+// DueAt returns when the round that decides appears: the round of the seal, before the seal the round of the card. It returns the
+// zero time for sources without rounds.
+func (d Draw) DueAt() time.Time {
+	round := d.Round
+	if round == 0 && d.Seal == "" {
+		if card, err := d.Card(); err == nil {
+			round = card.Round
+		}
+	}
+	if round == 0 {
+		return time.Time{}
+	}
+	return RoundTime(round)
+}
+
 // Sealing returns the seal.
 func (d Draw) Sealing() (Seal, error) {
 	key, err := note.NewVerifier(d.Key)

@@ -69,18 +69,9 @@ type Cockpit struct {
 	DeadLetters int64
 	// Opened is [Board.Opened].
 	Opened int64
-	Crowd  Crowd
 	// Sampled says that Causes counts only the latest failures, because there are too many to
 	// count every second.
 	Sampled bool
-}
-
-// A Crowd is the users who want coupons of a drop otherwise than by a tap.
-type Crowd struct {
-	// Entries are the entries in the drop's draw, without those that were left, and Won the winners.
-	Entries, Won int64
-	// Waiting are the users on the drop's waitlist, and Filled those who got a coupon from it.
-	Waiting, Filled int64
 }
 
 // Current returns the slots that are being delivered. If there are none, it returns the slot that

@@ -155,7 +155,6 @@ func liveTabs() []Story {
 	trouble.Ahead = []forecast.Prognosis{{Job: forecast.Job{TemplateID: 1, Channel: delivery.SMS, Slot: 1, DueAt: Now().Add(-time.Minute), Messages: 8000},
 		FinishAt: Now().Add(2 * time.Minute), Missed: 712}}
 	open := cockpit(coupon(1, "Moon cake night", -20*time.Minute), 22_000, false)
-	quiet.Snapshot.Crowd, open.Snapshot.Crowd = reminder.Crowd{Entries: 4200}, reminder.Crowd{Waiting: 1830, Filled: 12}
 	over := cockpit(coupon(1, "Moon cake night", -9*time.Hour), 22_000, false)
 	over.Stored = template.Closed
 	past := cockpit(coupon(1, "Afterthought", 9*time.Minute), 22_000, false)

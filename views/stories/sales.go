@@ -23,7 +23,8 @@ func sold(t template.Template, n int64) claim.Curve {
 			to = n
 		}
 		if to > done {
-			steps = append(steps, claim.Point{At: t.OpensAt.Add(time.Duration(i) * time.Second), Issued: to - done})
+			at := t.OpensAt.Add(time.Duration(i) * time.Second)
+			steps = append(steps, claim.Point{At: at, Issued: to - done, Most: to - done, MostAt: at})
 		}
 		done = to
 	}

@@ -14,17 +14,18 @@ type Stock struct{ Total, Issued, Writing, Held int64 }
 // Left returns how many can still be claimed.
 func (s Stock) Left() int64 { return max(0, s.Total-s.Issued-s.Writing-s.Held) }
 
-// parts divides the bar; the remaining part is its background.
+// parts divides the bar; the remaining part is its background. Empty parts have no length, so that a live part grows from nothing.
 func (s Stock) parts() []part {
 	total := float64(max(1, s.Total))
 	var list []part
 	at := 0.0
 	for _, p := range []part{{class: "sent", n: s.Issued}, {class: "inflight", n: s.Writing}, {class: "skipped", n: s.Held}} {
+		p.from, p.to = at, at
 		if p.n > 0 {
-			p.from, p.to = at, min(1000, at+max(4, 1000*float64(p.n)/total))
-			at = p.to
-			list = append(list, p)
+			p.to = min(1000, at+max(4, 1000*float64(p.n)/total))
 		}
+		at = p.to
+		list = append(list, p)
 	}
 	return list
 }

@@ -173,24 +173,26 @@ func (s Ledgers) Curve(ctx context.Context, templateID int64, points int) (claim
 		), step as (
 			select first, greatest(1, ceil((extract(epoch from last - first) + 1) / $2))::bigint as width from span where first is not null
 		)
-		select width, first + n * width * interval '1 second', issued
+		select width, first + n * width * interval '1 second', issued, most, most_at
 		from step, lateral (
-			select floor(extract(epoch from second - first) / width)::bigint as n, sum(issued)::bigint as issued
+			select floor(extract(epoch from second - first) / width)::bigint as n, sum(issued)::bigint as issued,
+				max(issued) as most, (array_agg(second order by issued desc, second))[1] as most_at
 			from claim_seconds where template_id = $1 group by 1) sold
 		order by n`, templateID, points)
 	var seconds int64
 	sold, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p claim.Point, err error) {
-		err = row.Scan(&seconds, &p.At, &p.Issued)
+		err = row.Scan(&seconds, &p.At, &p.Issued, &p.Most, &p.MostAt)
 		return p, err
 	})
 	return claim.NewCurve(time.Duration(seconds)*time.Second, sold), pg.Translate(err)
 }
 
-// Pace returns the number of coupons issued in each of the last complete seconds,
+// Pace returns the number of coupons issued in each of the last complete seconds since the opening,
 // the oldest first.
-func (s Ledgers) Pace(ctx context.Context, templateID int64, seconds int) ([]int64, error) {
+func (s Ledgers) Pace(ctx context.Context, templateID int64, opensAt time.Time, seconds int) ([]int64, error) {
 	return pg.Collect(ctx, s.Pool, pgx.RowTo[int64], `
-		select coalesce(c.issued, 0) from generate_series(date_trunc('second', now()) - $2 * interval '1 second',
+		select coalesce(c.issued, 0) from generate_series(
+			greatest(date_trunc('second', now()) - $2 * interval '1 second', date_trunc('second', $3::timestamptz)),
 			date_trunc('second', now()) - interval '1 second', interval '1 second') as s (second)
-		left join claim_seconds c on c.template_id = $1 and c.second = s.second order by s.second`, templateID, seconds)
+		left join claim_seconds c on c.template_id = $1 and c.second = s.second order by s.second`, templateID, seconds, opensAt)
 }

@@ -263,15 +263,26 @@ func TestCurveAndPace(t *testing.T) {
 			t.Errorf("point %d is %+v, want %+v", i, got, want)
 		}
 	}
-	if fine, err := ledgers.Curve(t.Context(), drop.ID, 1000); err != nil || fine.Width != time.Second || len(fine.Points) != 200 || fine.PeakRate() != 500 {
-		t.Errorf("second by second: %v, %d points, peak %v, %v", fine.Width, len(fine.Points), fine.PeakRate(), err)
+	if fine, err := ledgers.Curve(t.Context(), drop.ID, 1000); err != nil || fine.Width != time.Second || len(fine.Points) != 200 {
+		t.Errorf("second by second: %v, %d points, %v", fine.Width, len(fine.Points), err)
+	}
+	if most, second := c.Peak(); most != 500 || !second.Equal(at) {
+		t.Errorf("of steps of two seconds the second with most has %d at %v, want 500 at %v", most, second, at)
 	}
 	h.Exec(`delete from claim_seconds`)
 	began := time.Now()
 	h.Exec(`insert into claim_seconds select $1, date_trunc('second', now()) - n * interval '1 second', n from generate_series(1, 90) n`, drop.ID)
-	pace, err := ledgers.Pace(t.Context(), drop.ID, 60)
+	pace, err := ledgers.Pace(t.Context(), drop.ID, began.Add(-time.Hour), 60)
 	passed := int64(time.Since(began)/time.Second) + 1 // and the fraction of a second
 	if err != nil || len(pace) != 60 || pace[10]-pace[11] != 1 || pace[0] < 59-passed || pace[0] > 60 {
 		t.Errorf("pace: %v, %v", pace, err)
+	}
+	young, err := ledgers.Pace(t.Context(), drop.ID, began.Add(-3*time.Second), 60)
+	passed = int64(time.Since(began)/time.Second) + 1
+	if n := int64(len(young)); err != nil || n < 3 || n > 3+passed || young[0]-young[1] != 1 {
+		t.Errorf("pace three seconds after the opening: %v, %v", young, err)
+	}
+	if ahead, err := ledgers.Pace(t.Context(), drop.ID, began.Add(time.Hour), 60); err != nil || len(ahead) != 0 {
+		t.Errorf("pace before the opening: %v, %v", ahead, err)
 	}
 }

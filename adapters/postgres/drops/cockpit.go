@@ -80,16 +80,8 @@ func (r *cockpitReader) read(ctx context.Context, known []reminder.CockpitRow) (
 	if err := r.tx.QueryRow(ctx, openedSQL, r.templateID).Scan(&r.Opened); err != nil {
 		return r.Cockpit, err
 	}
-	if err := r.tx.QueryRow(ctx, crowdSQL, r.templateID).Scan(&r.Crowd.Entries, &r.Crowd.Won, &r.Crowd.Waiting, &r.Crowd.Filled); err != nil {
-		return r.Cockpit, err
-	}
 	return r.Cockpit, r.causes(ctx)
 }
-
-// crowdSQL returns the counters of the draw and of the waitlist of template $1, 0 where there is none.
-const crowdSQL = `
-select coalesce((select sum(entered) - sum(departed) from draw_counts where template_id = $1), 0)::bigint, coalesce((select won from draws where template_id = $1), 0),
-    coalesce(l.waiting, 0), coalesce(l.filled, 0) from (select) one left join waitlists l on l.template_id = $1`
 
 // dead counts the dead letters. Discarding a letter changes no row of its slot,
 // so cached counts of finished slots would not show it.

@@ -15,7 +15,6 @@ import (
 	"dropbell/adapters/postgres/pgtest"
 	"dropbell/domain/claim"
 	"dropbell/domain/draw"
-	"dropbell/domain/reminder"
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 )
@@ -159,9 +158,6 @@ func TestDraw(t *testing.T) {
 		t.Errorf("%+v", end.Counts)
 	}
 	d.balanced()
-	if c, err := d.Cockpits.Cockpit(t.Context(), d.drop.ID, nil); err != nil || c.Crowd != (reminder.Crowd{Entries: 38, Won: 10}) {
-		t.Errorf("the cockpit shows %+v, %v", c.Crowd, err)
-	}
 	if n := d.Number(`select count(distinct user_id) from coupons where template_id = $1 and origin = 'draw'`, d.drop.ID); n != 10 {
 		t.Errorf("%d winners have coupons", n)
 	}

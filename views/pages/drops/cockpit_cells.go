@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,6 +38,7 @@ func (p Cockpit) headCells(ctx context.Context, c ui.Cells) {
 	verdict := p.verdict(ctx)
 	c["verdict"], c["verdict.class"], c["verdict.url"] = verdict.text, "verdict is-"+string(verdict.tone), verdict.url
 	c.Flag("verdict.url.none", verdict.url == "")
+	c.Flag("clock.none", p.quiet() && (p.opened() || p.OpeningMode.Drawn()) && verdict.tone == ui.Neutral && len(p.Doors) == 0)
 	c["problems"] = html(ctx, p.problems())
 	slot, at := p.next(), p.OpensAt
 	c["next.label"] = ""
@@ -68,11 +70,6 @@ func (p Cockpit) sumCells(ctx context.Context, c ui.Cells) {
 	c.Flag("sum.lost.none", sum.Dead+sum.Expired == 0)
 	c.Flag("sum.late.none", late.Messages() == 0)
 	c.Flag("sum.rate.none", perSecond == 0)
-	crowd := p.Snapshot.Crowd
-	c["sum.entries"], c["sum.won"] = l.Number(crowd.Entries), l.T("cockpit.won_note", crowd.Won)
-	c["sum.waiting"], c["sum.filled"] = l.Number(crowd.Waiting), l.T("cockpit.filled_note", crowd.Filled)
-	c.Flag("sum.entries.none", crowd.Entries == 0)
-	c.Flag("sum.waiting.none", crowd.Waiting+crowd.Filled == 0)
 	p.hiddenCells(ctx, c)
 }
 
@@ -93,8 +90,14 @@ func (p Cockpit) hiddenCells(ctx context.Context, c ui.Cells) {
 			unbooked++
 		}
 	}
+	c.Flag("reminders.none", p.quiet())
 	c["unbooked"] = l.N("cockpit.unbooked", unbooked)
 	c.Flag("unbooked.none", unbooked == 0)
+}
+
+// quiet reports whether no reminder was ever booked and no channel has trouble.
+func (p Cockpit) quiet() bool {
+	return p.Snapshot.Progress().Expected() == 0 && !slices.ContainsFunc(p.shown(), func(ch delivery.Channel) bool { return !p.idle(ch) })
 }
 
 // idle reports whether the channel has neither bookings nor messages, and no trouble.

@@ -62,13 +62,11 @@ func drawOdds(ctx context.Context, t template.Template, d *draw.Draw) string {
 	return ui.T(ctx, "draw.odds", ui.Ratio(ctx, float64(d.Taken())/float64(won)), ui.From(ctx).Locale.Percent(won, d.Taken()))
 }
 
-// drawFacts are the figures of the draw. Its entries are won, waiting, struck and left.
+// drawFacts are the figures of the draw that neither its sentence nor its steps have.
 func (p Template) drawFacts(ctx context.Context) (list []fact) {
 	l, d := ui.From(ctx).Locale, p.Draw
 	add := func(key, value string) { list = append(list, fact{key, value}) }
-	add("entries", l.Number(d.Taken()))
 	if d.DrawnAt != nil {
-		add("won", l.Number(d.Won))
 		add("waiting", l.Number(d.Waiting()))
 	}
 	if d.Struck > 0 {
@@ -76,9 +74,6 @@ func (p Template) drawFacts(ctx context.Context) (list []fact) {
 	}
 	if d.Lapsed > 0 {
 		add("lapsed", l.Number(d.Lapsed))
-	}
-	if d.State == draw.Offered && d.OffersUntil != nil {
-		add("offers_until", l.DateTime(*d.OffersUntil, p.Zone()))
 	}
 	if d.Left > 0 {
 		add("left", l.Number(d.Left))
@@ -142,11 +137,7 @@ func (p Template) stages(ctx context.Context) (list []drawStage) {
 	add("opens", &d.OpensAt, !now.Before(d.OpensAt))
 	add("closes", &d.ClosesAt, d.State != draw.Open)
 	add("seal", d.SealedAt, d.Seal != "")
-	var round *time.Time
-	if d.Round != 0 {
-		round = new(draw.RoundTime(d.Round))
-	}
-	add("draw", cmp.Or(d.DrawnAt, round), d.DrawnAt != nil)
+	add("draw", cmp.Or(d.DrawnAt, new(d.DueAt())), d.DrawnAt != nil)
 	if p.AcceptHours > 0 {
 		add("offers", d.OffersUntil, d.State == draw.Done)
 	}

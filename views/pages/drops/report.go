@@ -95,10 +95,7 @@ func soldOut(ctx context.Context, f report.Figures) string {
 }
 
 func (p drawn) peak(ctx context.Context) (rate, at string) {
-	if p.Sales.PeakRate() == 0 {
-		return "–", ""
-	}
-	return ui.Ratio(ctx, p.Sales.PeakRate()), p.Sales.Peak().At.In(p.zone()).Format("15:04:05")
+	return peakText(ctx, p.Sales, p.zone())
 }
 
 func (p drawn) sheetSum() (sum delivery.Counts) {

@@ -18,38 +18,42 @@ func (s Sales) stock() ui.Stock {
 	return ui.Stock{Total: s.Total, Issued: s.Issued, Writing: s.Writing, Held: s.Wait.Held}
 }
 
-// rate is how many were issued per second just now.
-func (s Sales) rate() float64 {
-	last := s.Pace
-	if len(last) > rateSeconds {
-		last = last[len(last)-rateSeconds:]
-	}
+// rate is how many were issued per second just now, "–" in the first second after the opening.
+func (s Sales) rate(ctx context.Context) string {
+	last := s.Pace[max(0, len(s.Pace)-rateSeconds):]
 	if len(last) == 0 {
-		return 0
+		return "–"
 	}
 	var sum int64
 	for _, n := range last {
 		sum += n
 	}
-	return float64(sum) / float64(len(last))
+	return ui.Ratio(ctx, float64(sum)/float64(len(last)))
 }
 
-func (s Sales) peak(ctx context.Context) string {
-	if s.Curve.PeakRate() == 0 {
-		return "–"
+// claiming reports whether coupons can be claimed now.
+func (s Sales) claiming(ctx context.Context) bool {
+	return s.Template.State(ui.From(ctx).Now) == template.Open && !s.Template.OpeningMode.Drawn()
+}
+
+// rateNote says which seconds the rate is of.
+func (s Sales) rateNote(ctx context.Context) string {
+	if len(s.Pace) < rateSeconds {
+		return ui.T(ctx, "claims.rate_young")
 	}
-	return ui.Ratio(ctx, s.Curve.PeakRate())
+	return ui.T(ctx, "claims.rate_note")
 }
 
-func (s Sales) peakNote(ctx context.Context) string {
-	if s.Curve.PeakRate() == 0 {
-		return ""
+// peakText is the most coupons that were claimed in one second, and the time of that second.
+func peakText(ctx context.Context, c claim.Curve, zone *time.Location) (most, at string) {
+	n, second := c.Peak()
+	if n == 0 {
+		return "–", ""
 	}
-	return s.Curve.Peak().At.In(s.Template.Zone()).Format("15:04:05")
+	return ui.Num(ctx, n), second.In(zone).Format("15:04:05")
 }
 
-// note returns the most important state: sold out, and after what time; claims are paused; claims
-// are not open yet.
+// note returns the most important state that the headline does not say: claims are paused, or are not open yet.
 func (s Sales) note(ctx context.Context) string {
 	switch s.Template.Stage(ui.From(ctx).Now) {
 	case template.Paused:
@@ -58,11 +62,6 @@ func (s Sales) note(ctx context.Context) string {
 		return ui.T(ctx, "draw.note")
 	case template.Scheduled:
 		return ui.T(ctx, "claims.ahead")
-	case template.SoldOut:
-		if took := s.soldOutAfter(); took > 0 {
-			return ui.T(ctx, "claims.sold_out_after", ui.From(ctx).Locale.Duration(took))
-		}
-		return ui.T(ctx, "claims.sold_out")
 	case template.Open:
 		if s.Writing > 0 && s.stock().Left() == 0 {
 			return ui.T(ctx, "claims.all_given")

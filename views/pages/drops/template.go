@@ -85,14 +85,6 @@ func (p Template) left() int64 {
 	return p.StockLeft()
 }
 
-// stockText says how many coupons are left, or how many a draw has given and will give.
-func (p Template) stockText(ctx context.Context) string {
-	if p.OpeningMode.Drawn() {
-		return ui.T(ctx, "draw.is_stock", p.Issued, p.Stock)
-	}
-	return ui.T(ctx, "drop.is_stock", p.left(), p.Stock)
-}
-
 // problems are the problems of this drop.
 func (p Template) problems(ctx context.Context) (list []concern) {
 	add := func(url, text string) { list = append(list, concern{ui.Warn, text, url}) }

@@ -36,14 +36,6 @@ func (p Overview) acts() (others, keys []staff.Record) {
 	return others, keys
 }
 
-// opensIn labels the countdown to the opening. Entries of a draw close at that instant.
-func (d Drop) opensIn(ctx context.Context) string {
-	if d.OpeningMode.Drawn() {
-		return ui.T(ctx, "draw.closes_in")
-	}
-	return ui.T(ctx, "drop.opens_in")
-}
-
 // stockNow is the number of coupons that matters after the opening, with the key of its label: the
 // coupons that can be claimed, or the coupons that a draw has given.
 func (d Drop) stockNow() (label string, n int64) {

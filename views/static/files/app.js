@@ -278,8 +278,9 @@
     const status = e.detail.ctx.response.status;
     if (shut(status)) shown(status); else retry();
   });
-  // Opened details stay open, and the present moment stays drawn.
-  htmx.registerExtension("dropbell", { htmx_before_morph_attr: (el, change) => !(el.matches("details") && change.attrName === "open" || el.matches(".wave-now")) });
+  // Opened details stay open, the present moment stays drawn, and so do charts with the part of them that was chosen.
+  const kept = { open: "details", class: ".chart", hidden: ".chart-spans", "aria-pressed": "[data-span]" };
+  htmx.registerExtension("dropbell", { htmx_before_morph_attr: (el, change) => !(el.matches(".wave-now") || kept[change.attrName] && el.matches(kept[change.attrName])) });
   document.addEventListener("htmx:sse:after:connection", (e) => { stream = e.detail.connection; lost(false); told(); });
   document.addEventListener("htmx:sse:after:message", (e) => { lost(false); seen = e.detail.message.id || seen; tick(); });
   document.addEventListener("dropbell:signed-out", ended);

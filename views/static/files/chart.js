@@ -21,9 +21,15 @@
     const place = figure.querySelector(".chart-canvas");
     const known = drawn.get(figure.id);
     if (known?.place === place && known.source === source) return;
-    const data = JSON.parse(source), t = data.texts;
+    let data = JSON.parse(source);
+    const t = data.texts;
     const ink = (name) => getComputedStyle(figure.querySelector(".chart-ink.is-" + name) ?? figure).color;
     const rows = uPlot.join(data.lines.map((l) => [l.points.map((p) => p[0]), l.points.map((p) => p[1])]));
+    if (known?.place === place && known.source && known.lines === data.lines.length) { // the chart grows in its place
+      known.source = source;
+      known.grow(data, rows);
+      return;
+    }
     const number = new Intl.NumberFormat(root.lang);
     const short = new Intl.NumberFormat(root.lang, { notation: "compact" });
     const clock = new Intl.DateTimeFormat(root.lang, { timeZone: data.zone, dateStyle: "medium", timeStyle: "medium" });
@@ -76,7 +82,7 @@
       series: [
         { label: t.time, value: (u, x) => x == null ? "" : span(x, t) + " · " + clock.format(new Date(data.origin + x * 1000)) },
         ...data.lines.map((l, i) => ({
-          label: l.name, spanGaps: true, width: i === 0 ? 3 : 1.25, dash: i === 0 ? undefined : [5, 3],
+          label: l.name, spanGaps: true, width: i === 0 ? 3 : 1.25, dash: i === 0 ? undefined : [5, 3], fill: i === 0 ? () => ink("area") : undefined,
           stroke: () => ink(names[i] ?? "third"), points: { show: false }, value: (u, n) => n == null ? "" : number.format(n),
         })),
       ],
@@ -91,7 +97,12 @@
     const plot = new uPlot(options, rows, place);
     const watch = new ResizeObserver(() => { if (place.clientWidth) plot.setSize({ width: place.clientWidth, height: 240 }); });
     watch.observe(place);
-    drawn.set(figure.id, { plot, place, source, watch, whole: !zoom });
+    const chart = { plot, place, source, watch, whole: !zoom, lines: data.lines.length, grow(fresh, rows) {
+      data = fresh;
+      plot.setData(rows, chart.whole);
+      if (!chart.whole) plot.redraw();
+    } };
+    drawn.set(figure.id, chart);
     figure.querySelector("[data-chart-spans]").hidden = false;
     if (zoom) plot.setScale("x", zoom);
   }

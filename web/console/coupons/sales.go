@@ -23,8 +23,8 @@ import (
 type Curves interface {
 	// Curve returns how the template sold, in at most so many steps.
 	Curve(ctx context.Context, templateID int64, points int) (claim.Curve, error)
-	// Pace returns coupons issued in each of the last seconds, the oldest first.
-	Pace(ctx context.Context, templateID int64, seconds int) ([]int64, error)
+	// Pace returns coupons issued in each of the last complete seconds since the opening, the oldest first.
+	Pace(ctx context.Context, templateID int64, opensAt time.Time, seconds int) ([]int64, error)
 	// Waits returns the counters of the template's waitlist.
 	Waits(ctx context.Context, templateID int64) (waitlist.Sheet, error)
 }
@@ -178,12 +178,13 @@ func (d *Sales) look(ctx context.Context, id int64) (droppages.Sales, error) {
 		return s, err
 	}
 	if a.Seen() && d.Paces != nil {
-		s.Pace, err = d.Paces.Pace(ctx, t.ID, a.Plan.Shards, a.Plan.Now, paceSeconds)
+		passed := int(a.Plan.Now.Unix() - t.FirstOpening().Unix())
+		s.Pace, err = d.Paces.Pace(ctx, t.ID, a.Plan.Shards, a.Plan.Now, min(paceSeconds, max(0, passed)))
 		if fault.KindOf(err) != fault.Unavailable {
 			return s, err
 		}
 	}
-	s.Pace, err = d.Curves.Pace(ctx, t.ID, paceSeconds)
+	s.Pace, err = d.Curves.Pace(ctx, t.ID, t.FirstOpening(), paceSeconds)
 	return s, err
 }
 

@@ -84,3 +84,38 @@ func compressed(t *testing.T, text string) int {
 	}
 	return b.Len()
 }
+
+// While coupons are claimed the chart, the stock and the headline change in their places, so that bars move and nothing flickers.
+func TestALiveDropGrowsInItsPlace(t *testing.T) {
+	g := consoletest.New(t)
+	d := g.Published(10, 2*time.Hour)
+	g.Exec(`update templates set opens_at = date_trunc('second', now()) - interval '1 minute', stock = 100, issued = 7 where id = $1`, d.ID)
+	g.Exec(`insert into claim_seconds values ($1, date_trunc('second', now()) - interval '50 seconds', 5), ($1, date_trunc('second', now()) - interval '40 seconds', 2)`, d.ID)
+	b := consoletest.NewTab(t)
+	b.SignIn(g, g.Hire(staff.Marketer))
+	b.Open(g.Server.URL + cockpitURL(d.ID))
+	b.Sees("#drop-head", "Coupons left", "93", "7 of 100 claimed", "Closes in")
+	const parts = `["#sales.is-drawn canvas", "#claims .bar-sent", "#drop-head .hero-count strong"]`
+	consoletest.Within(t, "the chart", func() bool {
+		return consoletest.Evaluate[bool](b, parts+`.every((part) => document.querySelector(part))`)
+	})
+	consoletest.Evaluate[bool](b, parts+`.every((part) => document.querySelector(part).mark = true)`)
+	g.Exec(`update templates set issued = 60 where id = $1`, d.ID)
+	g.Exec(`insert into claim_seconds values ($1, date_trunc('second', now()) - interval '5 seconds', 53)`, d.ID)
+	b.Sees("#drop-head", "40", "60 of 100 claimed")
+	consoletest.Within(t, "the chart with the last claims", func() bool {
+		return consoletest.Evaluate[bool](b, `document.querySelector("#sales").dataset.chart.includes(",60]")`)
+	})
+	if !consoletest.Evaluate[bool](b, parts+`.every((part) => document.querySelector(part)?.mark)`) {
+		t.Error("a part of the page was made anew")
+	}
+	if count := consoletest.Evaluate[int](b, `document.querySelectorAll("#sales canvas").length`); count != 1 {
+		t.Errorf("%d charts are drawn", count)
+	}
+	g.Exec(`update templates set issued = 100 where id = $1`, d.ID)
+	b.Sees("#drop-head", "100 of 100 claimed", "Gone in ")
+	if !consoletest.Evaluate[bool](b, `!!document.querySelector("#sales.is-drawn")`) {
+		t.Error("the chart changed to the plain drawing")
+	}
+	b.Accessible("the live tab of a drop that is sold out")
+}
