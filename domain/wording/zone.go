@@ -36,10 +36,13 @@ func Zone(t time.Time, tag string) string {
 	if called == "" {
 		return offset(seconds)
 	}
-	if clocksChange(t) {
-		return called + " (" + offset(seconds) + ")"
+	switch {
+	case !clocksChange(t):
+		return called
+	case strings.HasPrefix(tag, "zh"):
+		return called + "（" + offset(seconds) + "）"
 	}
-	return called
+	return called + " (" + offset(seconds) + ")"
 }
 
 // called is the language's name of the zone, "" if it has none.

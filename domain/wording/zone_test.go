@@ -13,7 +13,7 @@ func TestZone(t *testing.T) {
 		{"Asia/Shanghai", "fr", "UTC+8", "UTC+8"},
 		{"Asia/Shanghai", "", "UTC+8", "UTC+8"},
 		{"America/New_York", "en", "New York time (UTC−5)", "New York time (UTC−4)"},
-		{"Europe/Berlin", "zh-CN", "柏林时间 (UTC+1)", "柏林时间 (UTC+2)"},
+		{"Europe/Berlin", "zh-CN", "柏林时间（UTC+1）", "柏林时间（UTC+2）"},
 		{"Pacific/Chatham", "zh", "UTC+13:45", "UTC+12:45"},
 		{"UTC", "zh", "UTC", "UTC"},
 	} {

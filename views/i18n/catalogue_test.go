@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"unicode"
+	"unicode/utf8"
 
 	"dropbell/musttest"
 )
@@ -72,17 +74,55 @@ func TestChineseUsesOneWordForOneThing(t *testing.T) {
 		"营销活动": "促销活动", "提醒方式": "触达渠道", "投递方式": "渠道", "发送方式": "渠道", "该方式": "该渠道", "此方式": "此渠道", "开抢": "抢券开始",
 		"审批": "批准", "审计日志": "操作日志",
 		"接收者": "接收人", "收件人": "接收人", "客户 ID": "客户编号", "客户ID": "客户编号", "顾客": "客户", "“": "「", "”": "」",
+		"供应商": "服务商", "商店": "店铺", "每名客户": "每位客户", "消息盒子": "收件箱", "必填": "请填写…",
 	}
-	elsewhere := map[string]string{"confirm.sso_loses": "此方式"} // a way of confirming
-	halfWidth := regexp.MustCompile(`\p{Han}[,;:!?]|[,;:!?]\p{Han}`)
+	elsewhere := map[string]string{"confirm.sso_loses": "此方式", // a way of confirming
+		"docs.required": "必填", "approval.reason_help": "必填"} // said of a field before it is filled in
+	halfWidth := regexp.MustCompile(`\p{Han}[,;:!?]|[,;:!?]\p{Han}|\p{Han} +[\p{Han}，。：；！？、）」]|[，。：；！？、（「] `)
+	// A campaign and a drop are both 活动: a text names which of the two it is about before it says 活动 alone.
+	// The API's documents and the pages of customers are about drops only.
+	drops := regexp.MustCompile(`^(docs|drop_page|said)\.|^queues\.task\.live`)
+	named := regexp.MustCompile(`促销活动|抢券活动|[该此本]活动|本[次场]活动|所选活动|某个活动|系列活动`)
+	webhook := regexp.MustCompile(`^(docs|provider)\.|^alerts\.help\.url$`) // the words of interfaces and of other programs
 	for key, text := range l.All()[1].messages {
 		for wrong, right := range instead {
 			if strings.Contains(text, wrong) && elsewhere[key] != wrong {
 				t.Errorf("%q says %s, not %s: %s", key, wrong, right, text)
 			}
 		}
+		if at := strings.Index(text, "活动"); at >= 0 && !drops.MatchString(key) {
+			if is := named.FindStringIndex(text); is == nil || is[0] > at {
+				t.Errorf("%q does not say whether it is about 促销活动 or 抢券活动: %s", key, text)
+			}
+		}
+		if strings.Contains(text, "Webhook") && !webhook.MatchString(key) {
+			t.Errorf("%q says Webhook, not 回调: %s", key, text)
+		}
 		if halfWidth.MatchString(text) {
 			t.Errorf("%q has half-width punctuation: %s", key, text)
+		}
+	}
+}
+
+// The English texts use the words of marketers and one word for one thing. States begin with a capital.
+func TestEnglishUsesPlainWords(t *testing.T) {
+	l, err := Load()
+	musttest.OK(t, err)
+	instead := map[string]string{`\bslots?\b`: "reminder time", `\bheld out\b|\bhold-out\b`: "control group", `idempoten`: "repeated request", `\bshards?\b`: "part of the stock",
+		`dead letter`: "failed message", `E\.164`: "phone number with its country code", `BCP ?47`: "language tag", `\bpayload\b`: "content", `'`: "’", `^is required$`: "enter a …", `\breplica\b`: "copy of the database"}
+	developers := regexp.MustCompile(`^(docs|said)\.`)
+	state := regexp.MustCompile(`\.(state|status|level|stage)\.`)
+	for key, text := range l.All()[0].messages {
+		if developers.MatchString(key) {
+			continue
+		}
+		for wrong, right := range instead {
+			if regexp.MustCompile(`(?i)` + wrong).MatchString(text) {
+				t.Errorf("%q says %s, not %s: %s", key, wrong, right, text)
+			}
+		}
+		if first, _ := utf8.DecodeRuneInString(text); state.MatchString(key) && unicode.IsLower(first) {
+			t.Errorf("%q is a state and begins with a small letter: %s", key, text)
 		}
 	}
 }

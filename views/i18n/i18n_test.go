@@ -104,7 +104,7 @@ func TestTimes(t *testing.T) {
 		{zh.DateTime(at, shanghai), "2026年11月20日 周五 20:00:05"},
 		{en.Clock(at.Add(-5*time.Second), shanghai), "20:00"},
 		{en.Zone(at, shanghai), "Beijing time"}, {zh.Zone(at, shanghai), "北京时间"}, {en.Zone(at, time.UTC), "UTC"}, {zh.Zone(at, time.UTC), "UTC"}, {en.Zone(at, kathmandu), "Nepal time"},
-		{en.Zone(at, berlin), "Berlin time (UTC+1)"}, {zh.Zone(at, berlin), "柏林时间 (UTC+1)"}, {en.Zone(at, chatham), "Chatham time (UTC+13:45)"}, {zh.Zone(at, chatham), "UTC+13:45"},
+		{en.Zone(at, berlin), "Berlin time (UTC+1)"}, {zh.Zone(at, berlin), "柏林时间（UTC+1）"}, {en.Zone(at, chatham), "Chatham time (UTC+13:45)"}, {zh.Zone(at, chatham), "UTC+13:45"},
 		{en.Zone(at, time.FixedZone("", -90*60)), "UTC−1:30"}, {en.Zone(at, time.FixedZone("Etc/x", 3600)), "UTC+1"},
 		{en.Duration(49 * time.Hour), "2 days"}, {en.Duration(24 * time.Hour), "1 day"}, {en.Duration(26 * time.Hour), "1 day 2 h"},
 		{en.Duration(-3 * time.Hour), "3 h"}, {en.Duration(192 * time.Minute), "3 h 12 min"}, {en.Duration(90 * time.Second), "1 min 30 s"},

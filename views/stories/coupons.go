@@ -85,7 +85,7 @@ func coupons() []Story {
 		{Name: "coupon/given-again", Page: couponpages.CouponDetail{Coupon: list[4], Again: 912, Log: revoked}.Page()},
 		{Name: "gift/empty", Page: couponpages.GiftForm{RequestKey: "k"}.Page()},
 		{Name: "gift/wrong", Page: couponpages.GiftForm{User: "Ann", RequestKey: "k", Errors: []fault.Field{{Name: "user", Key: "rule.name_several"},
-			{Name: "template", Key: "rule.required"}, {Name: "reason", Key: "rule.reason"}}}.Page()},
+			{Name: "template", Key: "rule.required"}, {Name: "reason", Key: "rule.reason", Message: "say why, in at most 500 characters"}}}.Page()},
 		{Name: "gift/refused", Page: couponpages.GiftForm{User: "1001", Template: "Moon cake night (#1)", Reason: "the parcel was late", RequestKey: "k",
 			Error: "No coupon is left in stock. Raise the stock of the drop first."}.Page()},
 		{Name: "coupon/reissue", Page: asked(func(l *i18n.Locale) pageparts.Confirmation {

@@ -323,6 +323,12 @@ func TestRulesAndFaultsHaveWords(t *testing.T) {
 			}
 		}
 	}
+	// An empty field says what to do with it. Only the API has refund_id.
+	for _, m := range regexp.MustCompile(`Add\("([a-z_]+)", "rule\.required"`).FindAllStringSubmatch(code.String(), -1) {
+		if !en.Has("required."+m[1]) && m[1] != "refund_id" {
+			t.Errorf("required.%s has no message", m[1])
+		}
+	}
 	for _, m := range regexp.MustCompile(`"(rule\.[a-z_]+)"`).FindAllStringSubmatch(code.String(), -1) {
 		// These are about requests of users to the API, which no form makes.
 		if !en.Has(m[1]) && !slices.Contains([]string{"rule.other_shop", "rule.repeated", "rule.phone_country"}, m[1]) {

@@ -104,7 +104,7 @@ func budgetPages() []Story {
 		{Name: "budgets/many", Page: droppages.Budgets{List: spending(), Shops: shops(), Values: map[string]string{"currency": "CNY"}}.Page()},
 		{Name: "budgets/campaign", Page: droppages.Budgets{List: spending(), Campaign: "Spring greetings", Values: map[string]string{"scope": "campaign", "subject": "7", "currency": "CNY"}}.Page()},
 		{Name: "budgets/refused", Page: droppages.Budgets{List: spending(), Drop: &t, Values: map[string]string{"scope": "drop", "subject": "1", "amount": "1"},
-			Errors: []fault.Field{{Name: "reason", Key: "rule.reason", Message: "say why"}}}.Page()},
+			Errors: []fault.Field{{Name: "reason", Key: "rule.reason", Message: "say why, in at most 500 characters"}}}.Page()},
 	}
 }
 

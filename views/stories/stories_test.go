@@ -16,6 +16,7 @@ var (
 	bareScript    = regexp.MustCompile(`<script(?: |>)`)
 	idAttribute   = regexp.MustCompile(` id="([^"]+)"`)
 	htmx2         = regexp.MustCompile(` hx-(ext|vars|params|prompt|disabled-elt|history-elt)=| (sse|ws)-(connect|swap)=| hx-on:htmx:[a-z]+[A-Z]`)
+	halfWidth     = regexp.MustCompile(`\p{Han}(?:</a>|</strong>)?(?:: | \()[^<]{0,20}`)
 	rawKey        = regexp.MustCompile(`>\s*[a-z_]+\.[a-z_]+(\.[a-z_]+)?\s*<`)
 )
 
@@ -41,6 +42,9 @@ func TestStories(t *testing.T) {
 				if found != "" && !strings.HasPrefix(s.Name, "audit/") && !strings.HasPrefix(s.Name, "dead/") {
 					t.Errorf("%s %v: %s: %s", s.Name, look, what, found)
 				}
+			}
+			if half := halfWidth.FindString(page); half != "" && look.Locale == "zh-CN" {
+				t.Errorf("%s has half-width punctuation after a Chinese character: %s", s.Name, half)
 			}
 			if n := len(bareScript.FindAllString(page, -1)); n != strings.Count(page, `<script nonce="nonce"`) {
 				t.Errorf("%s: a script without nonce", s.Name)

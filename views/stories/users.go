@@ -124,7 +124,7 @@ func maskedUser() audiencepages.User {
 
 // busyHistory has a line of every kind.
 func busyHistory() audiencepages.History {
-	h := audiencepages.History{Group: life.Coupons, First: "/users/1001", Next: "/users/1001?past=1"}
+	h := audiencepages.History{Group: life.Coupons, First: "/users/1001", Next: "/users/1001?past=1", More: 20}
 	add := func(l life.Line) {
 		l.Cursor = life.Cursor{At: Now().Add(-time.Duration(len(h.Lines)) * 3 * time.Hour), ID: 1}
 		h.Lines = append(h.Lines, l)

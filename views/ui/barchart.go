@@ -115,10 +115,10 @@ func (p BarChart) zero() string {
 }
 
 // words are the numbers of a part in words.
-func (p BarChart) words(i int) string {
-	text := p.Bars[i].Name + ": " + p.Text(p.Bars[i].N)
+func (p BarChart) words(ctx context.Context, i int) string {
+	text := Labelled(ctx, p.Bars[i].Name, p.Text(p.Bars[i].N))
 	if len(p.Before) > 0 {
-		text += "\n" + p.Before[i].Name + ": " + p.Text(p.Before[i].N)
+		text += "\n" + Labelled(ctx, p.Before[i].Name, p.Text(p.Before[i].N))
 	}
 	return text
 }

@@ -16,7 +16,7 @@ import (
 // PersonText is a user's name with the number, or the number alone if the page has no name.
 func PersonText(ctx context.Context, id user.ID) string {
 	if name := From(ctx).People[id]; name != "" {
-		return name + " (" + id.String() + ")"
+		return Bracketed(ctx, name, id.String())
 	}
 	return id.String()
 }

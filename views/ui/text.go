@@ -15,6 +15,7 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/job"
 	"dropbell/domain/staff"
+	"dropbell/views/i18n"
 )
 
 // Machine writes an instant for scripts.
@@ -90,12 +91,17 @@ func Countdown(ctx context.Context, t time.Time) string {
 var (
 	numbers = regexp.MustCompile(`[0-9]+`)
 	quoted  = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
+	// ofLanguage begins the names of fields that a form has for each language.
+	ofLanguage = regexp.MustCompile(`^l[0-9]+_`)
 )
 
 // FieldText describes in the viewer's language which rule a field breaks. The bounds of a rule are
 // the numbers in its English message; quoted values come before the bounds.
 func FieldText(ctx context.Context, f fault.Field) string {
 	l := From(ctx).Locale
+	if f.Key == "rule.required" {
+		return requiredText(l, f.Name)
+	}
 	if !l.Has(f.Key) {
 		return f.Message
 	}
@@ -116,6 +122,26 @@ func FieldText(ctx context.Context, f fault.Field) string {
 	return l.T(f.Key, args...)
 }
 
+// requiredText says what to do with an empty field: the sentence of the last part of its name, without the
+// number of its language. Names without a sentence of their own are asked for a value.
+func requiredText(l *i18n.Locale, name string) string {
+	name = name[strings.LastIndexByte(name, '.')+1:]
+	if key := "required." + ofLanguage.ReplaceAllString(name, ""); l.Has(key) {
+		return l.T(key)
+	}
+	return l.T("rule.required")
+}
+
+// Labelled writes a label and what is said of it, with the language's colon.
+func Labelled(ctx context.Context, label, text string) string {
+	return T(ctx, "ui.labelled", label, text)
+}
+
+// Bracketed writes a text with another one in the language's brackets.
+func Bracketed(ctx context.Context, text, more string) string {
+	return T(ctx, "ui.bracketed", text, more)
+}
+
 // RowErrorText says why a row of a list could not be processed.
 func RowErrorText(ctx context.Context, e job.RowError) string {
 	if len(e.Because) == 0 {
@@ -124,7 +150,7 @@ func RowErrorText(ctx context.Context, e job.RowError) string {
 	all := make([]string, len(e.Because))
 	for i, f := range e.Because {
 		if all[i] = FieldText(ctx, f); f.Name != "" {
-			all[i] = f.Name + ": " + all[i]
+			all[i] = Labelled(ctx, f.Name, all[i])
 		}
 	}
 	return strings.Join(all, "; ")

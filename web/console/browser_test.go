@@ -40,7 +40,7 @@ func TestADropFromBeginningToEnd(t *testing.T) {
 	b.Fill("#f-closes_at", "")
 	b.Sees("#preview", "Reminders", "from")
 	b.Press("form", "Save as draft")
-	b.Sees("main", "2 things need your attention", "Closing: is required", "Stock: is required")
+	b.Sees("main", "2 things need your attention", "Closing: Enter a date and time", "Stock: Enter a number")
 	b.Fill("#f-closes_at", opens.Add(time.Hour).In(consoletest.Berlin(t)).Format("2006-01-02T15:04"))
 	b.Next("4 · Stock and claiming")
 	b.Fill("#f-stock", "1000")

@@ -72,7 +72,7 @@ func TestPreviewOfACampaign(t *testing.T) {
 	form.Set("name", "")
 	form.Set("audience", "segment_id:7")
 	b.Post("/campaigns/preview", form).Is(200).Has(`data-for="f-name"`, `data-for="f-percent_b"`, `data-for="f-audience"`, "does not exist", "unknown at the moment")
-	b.Post("/campaigns", form).Is(http.StatusUnprocessableEntity).Has("3 things need your attention", "Name : is required", "Audience : does not exist", "must be a whole number")
+	b.Post("/campaigns", form).Is(http.StatusUnprocessableEntity).Has("3 things need your attention", "Name : Enter a name", "Audience : does not exist", "must be a whole number")
 	letter := consoletest.Between(b.Post("/campaigns/preview", consoletest.CampaignForm("body", "Come, {{nope}}")).Is(200).Body, `<article class="letter">`, "</article>")
 	if !strings.Contains(letter, "{{nope}}") || !strings.Contains(letter, "{{nope}} is not a variable; there are user, drop") {
 		t.Errorf("an unknown variable reads %q", letter)
@@ -111,7 +111,7 @@ func TestCommasInNumbers(t *testing.T) {
 		}
 	}
 	for text, rule := range map[string]string{"10,5": "rule.amount_comma", "1,00": "rule.amount_comma", "1,0000": "rule.amount_comma", ",5": "rule.amount_comma",
-		"1000,000": "rule.amount_comma", "1.000,50": "rule.amount_comma", "10.555": "rule.amount_format", "ten": "rule.amount_format", "": "rule.required"} {
+		"1000,000": "rule.amount_comma", "1.000,50": "rule.amount_comma", "10.555": "rule.amount_format", "ten": "rule.amount_format", "": "rule.required_amount"} {
 		rd := &shell.Reading{Values: map[string]string{"amount_off": text}}
 		rd.Amount("amount_off", "CNY")
 		if len(rd.Broken.List) != 1 || rd.Broken.List[0].Key != rule {

@@ -25,7 +25,7 @@ func TestByKeyboardAlone(t *testing.T) {
 	b.Open(g.Server.URL + "/signin")
 	b.TabTo("#f-email")
 	b.Types(m.Email + kb.Enter)
-	b.Sees("form", "is required")
+	b.Sees("form", "Enter the password")
 	b.Focused("#f-password") // where something has to be typed
 	b.Types("mistyped" + kb.Enter)
 	b.Sees("form", "The e-mail address or the password is wrong")

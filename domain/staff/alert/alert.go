@@ -139,9 +139,9 @@ func (a Alert) Text(tag string) string {
 		}
 	case Endpoint:
 		if a.Detail == "gone" {
-			text = pick(fmt.Sprintf("The webhook endpoint at %s was disabled: it answered that it is gone.", a.Name), fmt.Sprintf("%s 的 Webhook 端点已停用：它答复已不存在。", a.Name))
+			text = pick(fmt.Sprintf("The webhook endpoint at %s was disabled: it answered that it is gone.", a.Name), fmt.Sprintf("%s 的回调端点已停用：它答复已不存在。", a.Name))
 		} else {
-			text = pick(fmt.Sprintf("The webhook endpoint at %s was disabled: every attempt failed for five days.", a.Name), fmt.Sprintf("%s 的 Webhook 端点已停用：连续五天每次尝试都失败。", a.Name))
+			text = pick(fmt.Sprintf("The webhook endpoint at %s was disabled: every attempt failed for five days.", a.Name), fmt.Sprintf("%s 的回调端点已停用：连续五天每次尝试都失败。", a.Name))
 		}
 	case Budget:
 		if a.Detail == DetailUsedUp {
@@ -183,7 +183,7 @@ func many(n int64, noun string) string {
 }
 
 func channelName(key string, zh bool) string {
-	names := map[string][2]string{"app": {"The app's inbox", "应用内消息"}, "email": {"E-mail", "邮件"}, "sms": {"SMS", "短信"}, "webpush": {"Push", "推送"}, "webhook": {"The webhook", "Webhook"}}
+	names := map[string][2]string{"app": {"The app's inbox", "应用内消息"}, "email": {"E-mail", "邮件"}, "sms": {"SMS", "短信"}, "webpush": {"Push", "推送"}, "webhook": {"The webhook", "回调"}}
 	n, ok := names[key]
 	switch {
 	case !ok:

@@ -20,7 +20,7 @@ func (p Staff) shopsText(ctx context.Context, shops []int64) string {
 		words[i] = "#" + parts.ID(number)
 		for _, s := range p.Shops {
 			if s.Number == number {
-				words[i] = s.Name + " (" + words[i] + ")"
+				words[i] = ui.Bracketed(ctx, s.Name, words[i])
 			}
 		}
 	}

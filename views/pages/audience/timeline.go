@@ -2,14 +2,16 @@ package audience
 
 import (
 	"context"
+	"slices"
 	"strings"
+	"time"
 
 	"dropbell/domain/timeline"
 	"dropbell/views/pages/parts"
 	"dropbell/views/ui"
 )
 
-// A lifeDay is one day of a timeline in the user's zone.
+// A lifeDay is one day of a timeline in the user's zone; it has no name if its lines follow lines of the same day.
 type lifeDay struct {
 	name  string
 	lines []lifeLine
@@ -22,10 +24,15 @@ type lifeLine struct {
 }
 
 func (p User) days(ctx context.Context) (list []lifeDay) {
+	day := func(at time.Time) string { return ui.From(ctx).Locale.Date(at, p.User.Zone()) }
+	shown := ""
+	if !p.History.Before.IsZero() {
+		shown = day(p.History.Before)
+		list = append(list, lifeDay{})
+	}
 	for _, l := range p.History.Lines {
-		name := ui.From(ctx).Locale.Date(l.At, p.User.Zone())
-		if len(list) == 0 || list[len(list)-1].name != name {
-			list = append(list, lifeDay{name: name})
+		if name := day(l.At); name != shown {
+			list, shown = append(list, lifeDay{name: name}), name
 		}
 		last := &list[len(list)-1]
 		if n := len(last.lines) - 1; n >= 0 && l.Kind == timeline.Reserved && last.lines[n].Kind == l.Kind && last.lines[n].Drop == l.Drop {
@@ -34,7 +41,7 @@ func (p User) days(ctx context.Context) (list []lifeDay) {
 		}
 		last.lines = append(last.lines, lifeLine{l, []int64{l.TemplateID}})
 	}
-	return list
+	return slices.DeleteFunc(list, func(d lifeDay) bool { return len(d.lines) == 0 })
 }
 
 func lineTone(l timeline.Line) ui.Tone {
@@ -114,6 +121,9 @@ func lineNote(ctx context.Context, l timeline.Line) string {
 	}
 	if l.Refunded > 0 {
 		notes = append(notes, ui.T(ctx, "timeline.paid_back", loc.Money(l.Refunded, l.Currency)))
+	}
+	if l.Reason != "" {
+		notes = append(notes, parts.ReasonText(ctx, l.Reason))
 	}
 	if l.By != "" && strings.HasPrefix(l.By, "staff:") {
 		notes = append(notes, ui.T(ctx, "timeline.by", parts.ActorName(ctx, l.By)))

@@ -25,6 +25,32 @@ func gridLabel(ctx context.Context, v reminder.View) string {
 	return ui.T(ctx, "user.grid", v.TemplateName, "#"+strconv.FormatInt(v.TemplateID, 10))
 }
 
+// A DueReminder is a waiting reminder with its drop.
+type DueReminder struct {
+	reminder.Item
+	Drop string
+}
+
+// FirstDue returns the waiting reminder of the reservations that is due first; nil = none waits.
+func FirstDue(reservations []reminder.View) (first *DueReminder) {
+	for _, v := range reservations {
+		for _, it := range v.Items {
+			if it.State == string(reminder.Waiting) && (first == nil || it.DueAt.Before(first.DueAt)) {
+				first = &DueReminder{it, v.TemplateName}
+			}
+		}
+	}
+	return first
+}
+
+// many writes how many entries a part of the page has; more is set if there are further ones.
+func many(ctx context.Context, n int, more bool) string {
+	if more {
+		return ui.Num(ctx, int64(n)) + "+"
+	}
+	return ui.Num(ctx, int64(n))
+}
+
 func quietText(ctx context.Context, q user.QuietHours) string {
 	if q.From == q.To {
 		return ui.T(ctx, "user.quiet_none")

@@ -2,6 +2,7 @@ package audience
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"dropbell/domain/money"
@@ -61,6 +62,12 @@ func (p Users) change(ctx context.Context, s report.Sums, figure func(report.Sum
 		}
 	}
 	return parts.Change(ctx, int64(figure(s)), int64(before))
+}
+
+// dueNote names the channel, the time and the drop of the reminder that is sent next.
+func (p User) dueNote(ctx context.Context) string {
+	at := ui.From(ctx).Locale.DateTime(p.Due.DueAt, p.User.Zone())
+	return strings.Join([]string{ui.T(ctx, "channel."+p.Due.Channel.String()), at, p.Due.Drop}, " · ")
 }
 
 func last(ctx context.Context, at time.Time) string {

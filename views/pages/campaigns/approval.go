@@ -188,7 +188,7 @@ func numberOr(n int64, none string) string {
 
 func (p Approval) snapshotAudience(ctx context.Context, s campaign.Snapshot) string {
 	if s.Rule != nil {
-		return ui.T(ctx, "campaign.audience."+string(s.Audience.Kind)) + ": " + s.Rule.Name + " (" + ui.T(ctx, "approval.rule_version", s.Rule.Version) + ")"
+		return ui.Labelled(ctx, ui.T(ctx, "campaign.audience."+string(s.Audience.Kind)), ui.Bracketed(ctx, s.Rule.Name, ui.T(ctx, "approval.rule_version", s.Rule.Version)))
 	}
 	text := audienceText(ctx, s.Audience, p.AudienceNames)
 	if s.Audience.Kind == campaign.Named { // the recipients, as far as there is room
@@ -197,7 +197,7 @@ func (p Approval) snapshotAudience(ctx context.Context, s campaign.Snapshot) str
 		for _, id := range s.Audience.Users[:min(shown, len(s.Audience.Users))] {
 			ids = append(ids, id.String())
 		}
-		text += ": " + strings.Join(ids, ", ")
+		text = ui.Labelled(ctx, text, strings.Join(ids, ui.T(ctx, "ui.list_join")))
 		if len(s.Audience.Users) > shown {
 			text += " …"
 		}
@@ -223,7 +223,7 @@ func textLabel(ctx context.Context, t campaign.TextPair) string {
 	}
 	label := ui.T(ctx, key)
 	if t.Locale != "" {
-		label += " (" + parts.LanguageName(ctx, t.Locale) + ")"
+		label = ui.Bracketed(ctx, label, parts.LanguageName(ctx, t.Locale))
 	}
 	if t.Variant > 0 {
 		label += " · " + ui.T(ctx, "campaign.preview.b")

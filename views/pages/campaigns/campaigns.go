@@ -152,7 +152,7 @@ func audienceText(ctx context.Context, a campaign.Audience, names AudienceNames)
 	}
 	number := "#" + strconv.FormatInt(a.ID, 10)
 	if name := names[AudienceKey(a)]; name != "" {
-		return text + ": " + name + " (" + number + ")"
+		return ui.Labelled(ctx, text, ui.Bracketed(ctx, name, number))
 	}
 	return text + " " + number
 }
@@ -290,7 +290,7 @@ func (p CampaignForm) audienceChoice(ctx context.Context) ui.ChoiceProps {
 		if s.Kind == segment.ByList {
 			kind = campaign.List
 		}
-		o := ui.Option{Value: AudienceOf(kind, strconv.FormatInt(s.ID, 10)), Label: ui.T(ctx, "campaign.audience."+string(kind)) + ": " + s.Name}
+		o := ui.Option{Value: AudienceOf(kind, strconv.FormatInt(s.ID, 10)), Label: ui.Labelled(ctx, ui.T(ctx, "campaign.audience."+string(kind)), s.Name)}
 		if s.Members != nil {
 			o.Label += " · " + ui.N(ctx, "campaign.audience.members", *s.Members)
 		}
@@ -300,7 +300,7 @@ func (p CampaignForm) audienceChoice(ctx context.Context) ui.ChoiceProps {
 		}
 	}
 	if id := p.Values["audience_value"]; c.Value == string(campaign.Segment) || c.Value == string(campaign.List) { // not among the last changed
-		o := ui.Option{Value: AudienceOf(campaign.AudienceKind(c.Value), id), Label: ui.T(ctx, "campaign.audience."+c.Value) + ": " + id}
+		o := ui.Option{Value: AudienceOf(campaign.AudienceKind(c.Value), id), Label: ui.Labelled(ctx, ui.T(ctx, "campaign.audience."+c.Value), id)}
 		c.Options, c.Value = append(c.Options, o), o.Value
 	}
 	return c

@@ -203,7 +203,7 @@ func (p CampaignForm) languageField(ctx context.Context, i int, part, kind strin
 // LabelOf is the label of the named field.
 func (p CampaignForm) LabelOf(ctx context.Context, name string) string {
 	if i, part, ok := languagePart(name); ok {
-		return ui.T(ctx, "campaign.field."+part) + " (" + p.language(ctx, i) + ")"
+		return ui.Bracketed(ctx, ui.T(ctx, "campaign.field."+part), p.language(ctx, i))
 	}
 	return CampaignLabel(ctx, name)
 }

@@ -105,7 +105,7 @@ func jobText(ctx context.Context, j delivery.DeadLetterJob) string {
 	if j.Sent > 0 {
 		parts = append(parts, l.T("letters.job.sent", j.Sent))
 	}
-	return l.T("letters.job.progress", worked(j), max(j.Total, worked(j))) + ": " + strings.Join(parts, l.T("ui.list_join"))
+	return ui.Labelled(ctx, l.T("letters.job.progress", worked(j), max(j.Total, worked(j))), strings.Join(parts, l.T("ui.list_join")))
 }
 
 func worked(j delivery.DeadLetterJob) int64 { return j.Done + j.Late + j.Sent }

@@ -246,7 +246,7 @@ func laneEnd(ctx context.Context, r reminder.CockpitRow, l reminder.Lane) string
 	if forecast == "–" && took == "–" {
 		return ""
 	}
-	return took + " (" + forecast + ")"
+	return ui.Bracketed(ctx, took, forecast)
 }
 
 // seconds writes a time of day to the second: everything here is about seconds.

@@ -15,13 +15,19 @@ import (
 	"dropbell/views/ui"
 )
 
-// ordered returns the open drops and the drops to come. The next drop comes first once its
-// reminders are sent.
+// ordered returns the open drops and the drops to come. The first one leads the page: the next drop once its
+// reminders are sent, otherwise an open drop with coupons left, otherwise the next drop.
 func (p Overview) ordered(now time.Time) []Drop {
-	if len(p.Upcoming) == 0 || now.Before(template.Slot(template.Slots).DueAt(p.Upcoming[0].OpensAt)) {
-		return slices.Concat(p.Open, p.Upcoming)
+	all := slices.Concat(p.Open, p.Upcoming)
+	lead := slices.IndexFunc(p.Open, func(d Drop) bool { return d.State(now) == template.Open })
+	if len(p.Upcoming) > 0 && (lead < 0 || !now.Before(template.Slot(template.Slots).DueAt(p.Upcoming[0].OpensAt))) {
+		lead = len(p.Open)
 	}
-	return slices.Concat(p.Upcoming[:1], p.Open, p.Upcoming[1:])
+	if lead > 0 {
+		first := all[lead]
+		all = slices.Insert(slices.Delete(all, lead, lead+1), 0, first)
+	}
+	return all
 }
 
 // acts divides the activity into the acts of staff and of the program, and the acts of API keys.

@@ -151,7 +151,7 @@ func (p Editor) err(ctx context.Context, name string) string {
 func Label(ctx context.Context, name string) string {
 	for _, c := range message.Channels() {
 		if rest, ok := strings.CutPrefix(name, string(c)+"_"); ok {
-			return ui.T(ctx, "channel."+string(c)) + ", " + Label(ctx, rest)
+			return ui.T(ctx, "channel."+string(c)) + ui.T(ctx, "ui.list_join") + Label(ctx, rest)
 		}
 	}
 	if number, ok := strings.CutPrefix(name, "block."); ok {
@@ -194,7 +194,7 @@ func (p Editor) missingFacts(ctx context.Context) (lines []string) {
 			list = append(list, ui.T(ctx, "message.missing."+v))
 		}
 		if len(list) > 0 && (t.Found.Level != message.BuiltIn || t.Changed()) {
-			lines = append(lines, ui.T(ctx, "channel."+string(t.Channel))+": "+ui.T(ctx, "message.does_not_say", strings.Join(list, ui.T(ctx, "ui.list_join"))))
+			lines = append(lines, ui.Labelled(ctx, ui.T(ctx, "channel."+string(t.Channel)), ui.T(ctx, "message.does_not_say", strings.Join(list, ui.T(ctx, "ui.list_join")))))
 		}
 	}
 	return lines

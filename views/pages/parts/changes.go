@@ -188,7 +188,7 @@ func versionsText(ctx context.Context, raw string) string {
 	for i, v := range list {
 		words[i] = v.Texts[""].Title + " – " + v.Texts[""].Body
 		if len(list) > 1 {
-			words[i] = PercentText(ctx, v.Percent) + ": " + words[i]
+			words[i] = ui.Labelled(ctx, PercentText(ctx, v.Percent), words[i])
 		}
 	}
 	return strings.Join(words, " | ")

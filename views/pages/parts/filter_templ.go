@@ -628,7 +628,7 @@ func unreadable(ctx context.Context, errs []fault.Field, named bool) string {
 	labels := map[string]string{"from": "templates.from", "to": "templates.to", "state": "templates.state", "shop": "field.shop"}
 	var list []string
 	for _, e := range errs {
-		list = append(list, ui.T(ctx, "filter.fault", ui.T(ctx, labels[e.Name]), ui.FieldText(ctx, e)))
+		list = append(list, ui.Labelled(ctx, ui.T(ctx, labels[e.Name]), ui.FieldText(ctx, e)))
 	}
 	return strings.Join(list, " · ")
 }

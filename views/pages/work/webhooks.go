@@ -104,7 +104,7 @@ func shopOptions(shops []template.Shop) (list []ui.Option) {
 
 func typeOptions(ctx context.Context) (list []ui.Option) {
 	for _, t := range hook.Types() {
-		list = append(list, ui.Option{Value: string(t), Label: ui.T(ctx, "hooks.type."+string(t)) + " (" + string(t) + ")"})
+		list = append(list, ui.Option{Value: string(t), Label: ui.Bracketed(ctx, ui.T(ctx, "hooks.type."+string(t)), string(t))})
 	}
 	return list
 }

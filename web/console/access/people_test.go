@@ -67,7 +67,7 @@ func TestKeyPages(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Admin)
 	b.Get("/keys").Is(200).Has("No keys yet")
-	b.Post("/keys", url.Values{"scopes": {"everything"}, "expires_at": {"2020-01-01"}}).Is(422).Has("is required", "choose at least one", "must lie in the future")
+	b.Post("/keys", url.Values{"scopes": {"everything"}, "expires_at": {"2020-01-01"}}).Is(422).Has("Enter a name", "choose at least one", "must lie in the future")
 	b.Post("/keys", url.Values{"name": {"x"}, "scopes": {"read"}, "expires_at": {"soon"}}).Is(422).Has("must be a date such as 2026-11-20")
 	b.Post("/keys", url.Values{"name": {"checkout <b>"}, "scopes": {"payment", "read"}}).To("/keys")
 	var kept string

@@ -135,7 +135,7 @@ func TestMustEnrol(t *testing.T) {
 		t.Error("the way back is lost")
 	}
 	secret := b.Get("/account/security/app?return=%2Fchannels").Is(200).HasNot("nav-link").ShownSecret()
-	b.Post("/account/security/app?return=%2Fchannels", url.Values{"name": {""}, "passcode": {"12"}}).Is(422).Has("is required", "six digits")
+	b.Post("/account/security/app?return=%2Fchannels", url.Values{"name": {""}, "passcode": {"12"}}).Is(422).Has("Enter a name", "six digits")
 	b.Post("/account/security/app?return=%2Fchannels", url.Values{"name": {"x"}, "passcode": {"000000"}}).Is(422).Has("is not what the app shows now")
 	b.Post("/account/security/app?return=%2Fchannels", url.Values{"name": {"x"}, "passcode": {g.Code(secret)}}).To("/account/security?return=%2Fchannels")
 	b.Get("/account/security?return=%2Fchannels").Is(200).Has("Your recovery codes", `href="/channels"`, "nav-link")
@@ -164,7 +164,7 @@ func TestSecondFactorsOfOnesOwn(t *testing.T) {
 	for _, rest := range []string{"/rename", "/remove"} {
 		other.Post(path+rest, url.Values{"name": {"mine"}}).Is(http.StatusNotFound)
 	}
-	b.Post(path+"/rename", url.Values{"name": {" "}}).Is(422).Has("is required")
+	b.Post(path+"/rename", url.Values{"name": {" "}}).Is(422).Has("Enter a name")
 	b.Post(path+"/rename", url.Values{"name": {"tablet <b>"}}).To("/account/security")
 	b.Get("/account/security").Is(200).Has("tablet &lt;b&gt;", "10 of ten codes are left")
 	b.Post("/account/security/recovery-codes", nil).To("/account/security")

@@ -38,7 +38,7 @@ func TestSignInTellsNothing(t *testing.T) {
 func TestSignInNamesWhatIsMissing(t *testing.T) {
 	g := consoletest.New(t, func(d *console.Deps) { d.Access.Throttle = shell.NewThrottle(1, time.Hour, d.Now) })
 	m, b := g.Hire(staff.Viewer), g.Browser()
-	b.Try("", "", "/").Is(http.StatusUnprocessableEntity).Has(`id="f-email-error"`, `id="f-password-error"`, "is required").HasNot("is wrong")
+	b.Try("", "", "/").Is(http.StatusUnprocessableEntity).Has(`id="f-email-error"`, `id="f-password-error"`, "Enter an e-mail address", "Enter the password").HasNot("is wrong")
 	b.Try(m.Email, "", "/").Is(http.StatusUnprocessableEntity).Has(`id="f-password-error"`, `value="`+m.Email+`"`).HasNot(`id="f-email-error"`)
 	b.Try(m.Email, consoletest.Password, "/").To("/")
 }

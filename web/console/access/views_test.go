@@ -48,7 +48,7 @@ func TestSavedViews(t *testing.T) {
 	}
 	other.Get("/views/3").Is(http.StatusNotFound)
 	b.Post("/views/3/rename", url.Values{"name": {"Open Now"}}).Is(http.StatusUnprocessableEntity).Has("Another of your views has this name")
-	b.Post("/views/3/rename", url.Values{"name": {" "}}).Is(http.StatusUnprocessableEntity).Has("is required")
+	b.Post("/views/3/rename", url.Values{"name": {" "}}).Is(http.StatusUnprocessableEntity).Has("Enter a name")
 	b.Post("/views/3/rename", url.Values{"name": {"Tea"}}).To("/views?list=templates")
 	b.Post("/views/3/delete", nil).To("/views?list=templates")
 	b.Post("/views/3/delete", nil).Is(http.StatusNotFound)

@@ -11,27 +11,33 @@ import (
 	"dropbell/web/console/shell"
 )
 
-// historyLines is how many lines of the timeline a page shows.
-const historyLines = 25
+// A customer's page begins with historyLines lines of the timeline; a press shows olderLines more.
+const historyLines, olderLines = 8, 20
 
-// fillHistory reads the page of the timeline that the address names; unknown values name the newest
+// fillHistory reads the lines of the timeline that the address names; unknown values name the newest
 // lines of all kinds.
 func (h *handlers) fillHistory(r *http.Request, id user.ID, p *audiencepages.History) error {
 	if g := timeline.Group(r.FormValue("show")); slices.Contains(timeline.Groups(), g) {
 		p.Group = g
 	}
 	q := timeline.Query{UserID: id, Group: p.Group, After: timeline.ParseCursor(r.FormValue("past")), Limit: historyLines}
+	if !q.After.IsZero() {
+		q.Limit = olderLines
+	}
 	page, err := h.Timeline.Page(r.Context(), shell.Actor(r), q)
 	if err != nil {
 		return err
 	}
-	p.Lines = page.Lines
+	p.Lines, p.More = page.Lines, olderLines
 	link := func(past timeline.Cursor) string {
 		v := url.Values{"show": {string(p.Group)}, "past": {past.String()}}
-		return "/users/" + id.String() + "?" + v.Encode() + "#timeline"
+		return "/users/" + id.String() + "?" + v.Encode()
 	}
 	if !q.After.IsZero() {
-		p.First = link(timeline.Cursor{})
+		p.First = link(timeline.Cursor{}) + "#timeline"
+	}
+	if shell.Partial(r) {
+		p.Before = q.After.At
 	}
 	if !page.Next.IsZero() {
 		p.Next = link(page.Next)

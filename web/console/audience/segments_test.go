@@ -45,13 +45,13 @@ func TestSegmentPages(t *testing.T) {
 	b.Post("/segments/new", with("r.0.field", "locale", "r.0.op", "has", "r.0.kind", "contact", "r.0.value", "email", "do", "change")).Is(200).HasNot(`value="email"`)
 	b.Post("/segments/new", with("r.0.op", "one_of", "r.0.kind", "text", "do", "change")).Is(200).Has(`value="gold"`)
 	// An estimate that cannot be told says why, as a save does.
-	for _, why := range [][]string{{"created", "within_days", "email", "must be a number of days from 1 to 3650"}, {"locale", "one_of", "zz-@@", "must be a language tag"}, {"attribute", "is", "", "is required"}} {
+	for _, why := range [][]string{{"created", "within_days", "email", "must be a number of days from 1 to 3650"}, {"locale", "one_of", "zz-@@", "must be a language tag"}, {"attribute", "is", "", "Enter a value"}} {
 		a := b.Post("/segments/new", with("r.0.field", why[0], "r.0.op", why[1], "r.0.value", why[2], "do", "estimate")).Is(200).Has(why[3])
 		if bar := consoletest.Between(a.Body, `id="estimate"`, "</div>"); !strings.Contains(bar, "No estimate") || !strings.Contains(bar, why[3][:11]) {
 			t.Errorf("%v: where the estimate would be stands %q", why, bar)
 		}
 	}
-	b.Post("/segments/new", with("name", "", "r.0.name", "", "do", "save")).Is(422).Has("is required", "letters, digits, dots")
+	b.Post("/segments/new", with("name", "", "r.0.name", "", "do", "save")).Is(422).Has("Enter a name", "letters, digits, dots")
 	deep := with("do", "save", "r.1.match", "any", "r.1.0.field", "locale", "r.1.0.op", "one_of", "r.1.0.value", "zh, fr")
 	at := b.Post("/segments/new", deep).Is(303).Header.Get("Location")
 	// A form that is sent twice makes one segment; its key stays while the tree grows.
@@ -114,7 +114,7 @@ func TestValuesOfConditionsAreChosen(t *testing.T) {
 func TestListPages(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Marketer)
-	b.Upload("/segments/lists/new", "ids.csv", "id\n1", "name", "").Is(422).Has("is required")
+	b.Upload("/segments/lists/new", "ids.csv", "id\n1", "name", "").Is(422).Has("Enter a name")
 	b.Upload("/segments/lists/new", "", "", "name", "Fair").Is(422).Has("choose a file", `value="Fair"`)
 	made := b.Upload("/segments/lists/new", "ids.csv", "id\n5\n6\nx\n", "name", "Fair").Is(303).Header.Get("Location")
 	b.Get(fmt.Sprintf("/segments/%d", g.Number(`select max(id) from segments`))).Is(200).Has("Waiting", made)

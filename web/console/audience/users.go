@@ -20,6 +20,7 @@ import (
 
 const (
 	userReservations = 10
+	dueReservations  = 50 // among which the reminder that is due first is searched
 	userCoupons      = 10
 	userOrders       = 5
 	inboxPreview     = 10
@@ -140,13 +141,25 @@ func (h *handlers) drawUser(w http.ResponseWriter, r *http.Request, revealed boo
 	case !errors.Is(err, user.ErrNotFound):
 		return err
 	}
+	if shell.Partial(r) {
+		if err := h.fillHistory(r, id, &p.History); err != nil {
+			return err
+		}
+		return h.Show(w, r, http.StatusOK, p.Lines())
+	}
 	if p.Erasure, err = h.People.Erasure(r.Context(), shell.Actor(r), id); err != nil {
 		return err
 	}
 	before, _ := strconv.ParseInt(r.FormValue("before"), 10, 64) // nonsense is the beginning
-	all, err := h.Reminders.Reservations(r.Context(), id, max(0, before), userReservations+1)
+	all, err := h.Reminders.Reservations(r.Context(), id, max(0, before), dueReservations)
 	if err != nil {
 		return err
+	}
+	// Staff who are limited to shops see only data of these shops.
+	hidden := func(shop int64) bool { return !shell.Actor(r).Can(staff.View, shop) }
+	unseen := func(v reminder.View) bool { return hidden(v.ShopNumber) }
+	if p.Past = before > 0; !p.Past {
+		p.Due = audiencepages.FirstDue(slices.DeleteFunc(slices.Clone(all), unseen))
 	}
 	if len(all) > userReservations {
 		all = all[:userReservations]
@@ -173,9 +186,7 @@ func (h *handlers) drawUser(w http.ResponseWriter, r *http.Request, revealed boo
 	if err := h.fillHistory(r, id, &p.History); err != nil {
 		return err
 	}
-	// Staff who are limited to shops see only data of these shops.
-	hidden := func(shop int64) bool { return !shell.Actor(r).Can(staff.View, shop) }
-	p.Reservations = slices.DeleteFunc(all, func(v reminder.View) bool { return hidden(v.ShopNumber) })
+	p.Reservations = slices.DeleteFunc(all, unseen)
 	p.Inbox.Items = slices.DeleteFunc(p.Inbox.Items, func(it inbox.Message) bool { return hidden(it.ShopNumber) })
 	if len(shell.Actor(r).Shops) > 0 {
 		p.Inbox.Unread = 0

@@ -141,7 +141,7 @@ func (h *handlers) decided(w http.ResponseWriter, r *http.Request, said string, 
 	}
 	for _, f := range p.Errors {
 		if f.Name != "reason" {
-			p.Error = campaignpages.CampaignLabel(r.Context(), f.Name) + ": " + ui.FieldText(r.Context(), f)
+			p.Error = ui.Labelled(r.Context(), campaignpages.CampaignLabel(r.Context(), f.Name), ui.FieldText(r.Context(), f))
 		}
 	}
 	return h.Show(w, r, status, p.Page())

@@ -41,7 +41,7 @@ func TestFourEyesWithoutScripts(t *testing.T) {
 	g.As(staff.Viewer).Get(page + "/approval").Is(200).HasNot(`name="request"`)
 	g.As(staff.Viewer).Post(page+"/approve", url.Values{"request": {request}}).Is(http.StatusForbidden)
 	li.Post(page+"/approve", url.Values{"request": {request}}).Is(http.StatusConflict).Has("Ask another member to approve it.")
-	ada.Post(page+"/refuse", url.Values{"request": {request}}).Is(http.StatusUnprocessableEntity).Has("is required")
+	ada.Post(page+"/refuse", url.Values{"request": {request}}).Is(http.StatusUnprocessableEntity).Has("Say why")
 	ada.Post(page+"/refuse", url.Values{"request": {request}, "reason": {"not in Chinese"}}).To(page)
 	li.Get(page).Is(200).Has("has refused to approve it", "not in Chinese")
 	li.Post(page+"/edit", consoletest.CampaignForm("version", "3", "l0_language", "zh-CN", "l0_title", "你好", "l0_body", "来")).To(page)

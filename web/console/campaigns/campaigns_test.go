@@ -199,7 +199,7 @@ func TestPublishingSaysWhatItGives(t *testing.T) {
 	g.Exec(`update templates set name = 'Tea & more', stock = 12, issued = 5 where id = $1`, tea.ID)
 	b := g.As(staff.Marketer)
 	page := b.Post("/campaigns", consoletest.CampaignForm("grant_template_id", fmt.Sprint(tea.ID), "hold_out", "10")).Is(http.StatusSeeOther).Header.Get("Location")
-	b.Get(page+"/publish").Is(200).Has("10 % of them are held out", "a coupon of “Tea &amp; more”; coupons left: 7", "If no coupon is left, the recipient is skipped")
+	b.Get(page+"/publish").Is(200).Has("10 % of them are the control group", "a coupon of “Tea &amp; more”; coupons left: 7", "If no coupon is left, the recipient is skipped")
 	page = b.Post("/campaigns", consoletest.CampaignForm("name", "Plain")).Is(http.StatusSeeOther).Header.Get("Location")
 	b.Get(page+"/publish").Is(200).HasNot("get nothing", "a coupon of")
 }

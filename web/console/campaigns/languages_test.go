@@ -132,7 +132,7 @@ func TestACampaignInManyLanguages(t *testing.T) {
 	language(form, "1", "es", "", "Ven {{nmae}}")
 	b.Post("/campaigns", form).Is(422).Has("Title (Spanish)", "Text (Spanish)", "is not a variable", "#f-l1_body")
 	language(form, "1", "", "Hola", "Ven")
-	b.Post("/campaigns", form).Is(422).Has("Language (New language)", "is required")
+	b.Post("/campaigns", form).Is(422).Has("Language (New language)", "Choose a language")
 	language(form, "1", "es", "Hola", "Ven")
 	form.Set("l1_title_b", "Buenos días")
 	b.Post("/campaigns", form).Is(422).Has("Second text (Spanish)")

@@ -225,7 +225,7 @@ func (h *handlers) testCampaign(w http.ResponseWriter, r *http.Request, st campa
 	e := &fault.Fields{}
 	to := h.NamedUser(r, p.TestTo, e)
 	if to == 0 {
-		p.TestError = shell.Say(r, "rule.required")
+		p.TestError = shell.Say(r, "required.user_id")
 		if len(e.List) > 0 {
 			p.TestError = ui.FieldText(r.Context(), e.List[0])
 		}
@@ -270,7 +270,7 @@ func (h *handlers) changeRate(w http.ResponseWriter, r *http.Request, st campaig
 	spec.RatePerSecond = rate
 	_, err = h.Campaigns.Edit(r.Context(), shell.Actor(r), st.ID, st.Version, spec)
 	if fields := shell.FieldsOf(err); fields != nil {
-		return h.Done(w, r, pageparts.CampaignURL(st.ID, ""), ui.Bad, campaignpages.CampaignLabel(r.Context(), fields[0].Name)+": "+ui.FieldText(r.Context(), fields[0]))
+		return h.Done(w, r, pageparts.CampaignURL(st.ID, ""), ui.Bad, ui.Labelled(r.Context(), campaignpages.CampaignLabel(r.Context(), fields[0].Name), ui.FieldText(r.Context(), fields[0])))
 	}
 	if err != nil {
 		return err

@@ -84,7 +84,7 @@ func (h *handlers) emptyLink(r *http.Request, st campaign.Status) string {
 	}
 	for _, f := range broken {
 		if f.Key == "rule.empty_link" {
-			return campaignpages.CampaignLabel(r.Context(), typedField(f, nil)) + ": " + ui.FieldText(r.Context(), f)
+			return ui.Labelled(r.Context(), campaignpages.CampaignLabel(r.Context(), typedField(f, nil)), ui.FieldText(r.Context(), f))
 		}
 	}
 	return ""

@@ -149,7 +149,7 @@ func (h *handlers) try(r *http.Request, s sending, p *campaignpages.Texts) error
 	if len(p.Try.Broken) > 0 {
 		lines := make([]string, len(p.Try.Broken))
 		for i, f := range p.Try.Broken {
-			lines[i] = campaignpages.CampaignLabel(r.Context(), f.Name) + ": " + ui.FieldText(r.Context(), f)
+			lines[i] = ui.Labelled(r.Context(), campaignpages.CampaignLabel(r.Context(), f.Name), ui.FieldText(r.Context(), f))
 		}
 		p.Try.Text = strings.Join(lines, "\n")
 	}

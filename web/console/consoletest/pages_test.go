@@ -74,6 +74,7 @@ func inspect(b *consoletest.Tab, name, light, dark string, firstOfPage bool) {
 	narrow(b, name+" dark zh-CN", 320, 390)
 	b.Resize(390, 8000) // so tall that no bar at its end covers anything
 	b.DressedOnAPhone(name + " dark zh-CN at 390 pixels")
+	b.High(name + " dark zh-CN at 390 pixels")
 	b.Resize(1280, 800)
 	b.Spaced(name + " dark zh-CN")
 	if firstOfPage {

@@ -23,6 +23,8 @@ var planted = []struct{ name, style, body, want string }{
 	{"a label that is missing in Chinese", ``, `<button class="large">%LABEL</button>`, "dark zh-CN at 390 pixels: button-name"},
 	{"a small target on a phone", `.small { display: inline-block; padding: 20px } @media (max-width: 600px) { .small { padding: 0; width: 10px; height: 10px; overflow: hidden } }`,
 		`<div><a class="small" href="/1">1</a><a class="small" href="/2">2</a></div>`, "dark zh-CN at 390 pixels: target-size"},
+	{"a low target on a phone", `.low { font-size: 12px; line-height: 16px }`, `<p class="low"><a href="/1">1</a></p>`, "dark zh-CN at 390 pixels: targets are less than 24 pixels high"},
+	{"a low link in a sentence", `.low { font-size: 12px; line-height: 16px }`, `<p class="low">See <a href="/1">1</a></p>`, ""},
 	{"boxes that touch", ``, `<div class="card">One<br>two</div><div class="card">Three<br>four</div>`, "dark zh-CN: boxes touch"},
 	{"a field without a label", ``, `<input class="large">`, "light en: label"},
 	{"a part that only a phone shows", `[data-theme=dark] .menu { color: #333 } .menu { display: none } @media (max-width: 600px) { .menu { display: block } }`,

@@ -37,7 +37,7 @@ func TestCodesInTheBrowser(t *testing.T) {
 	b.Press("#batches", "Revoke")
 	b.Sees("#dialog", "50 unused codes become invalid")
 	b.Press("#dialog", "Revoke")
-	b.Sees("#dialog", "is required")
+	b.Sees("#dialog", "Say why")
 	b.Fill("#dialog #f-reason", "leaked")
 	b.Press("#dialog", "Revoke")
 	b.Sees("main", "The batch is revoked", "0 used, 50 invalid", "leaked")

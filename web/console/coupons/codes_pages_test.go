@@ -73,7 +73,7 @@ func TestCodesInTheConsole(t *testing.T) {
 	revoke := page + "/1/revoke"
 	viewer.Get(revoke).Is(http.StatusForbidden)
 	marketer.Get(revoke).Is(200).Has("Revoke batch #1", "1,200 unused codes become invalid", "0 coupons")
-	marketer.Post(revoke, nil).Is(http.StatusUnprocessableEntity).Has("is required")
+	marketer.Post(revoke, nil).Is(http.StatusUnprocessableEntity).Has("Say why")
 	marketer.Post(revoke, url.Values{"reason": {"leaked"}}).To(page)
 	marketer.Get(page).Is(200).Has("Revoked", "leaked", "0 used, 1,200 invalid").HasNot("Download CSV", revoke)
 	// The second member finds the batch revoked, with the reason of the first member.

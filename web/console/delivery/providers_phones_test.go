@@ -58,7 +58,7 @@ func TestAppsOnPhonesAreProviders(t *testing.T) {
 		{"key", pemOf(t, p384), "must be a P-256 key"},
 		{"key", pemOf(t, r2048), "must be a P-256 key"},
 		{"key", strings.ReplaceAll(key, "\n", ""), "with its lines -----BEGIN PRIVATE KEY-----"},
-		{"key", "", "is required"},
+		{"key", "", "Paste the key file"},
 		{"key_id", "abc", "ten capital letters and digits"},
 		{"team_id", "DEF", "ten capital letters and digits"},
 		{"topic", "tea", "such as com.example.shop"},

@@ -29,7 +29,7 @@ func TestProviderPages(t *testing.T) {
 		}
 	}
 	wrong := url.Values{"kind": {"twilio"}, "name": {""}, "order": {"x"}, "weight": {"0"}, "key_secret": {"a very secret token"}}
-	b.Post("/providers", wrong).Is(422).Has("from 1 to 1,000", "is required").HasNot("very secret")
+	b.Post("/providers", wrong).Is(422).Has("from 1 to 1,000", "Enter a name").HasNot("very secret")
 	form := url.Values{"kind": {"twilio"}, "name": {"Main <1>"}, "order": {"1"}, "weight": {"2"}, "countries": {"de, cn"}, "enabled": {"1"},
 		"key_id": {"AC1"}, "from": {"+4915207770123"}, "key_secret": {"a very secret token"}, "request_key": {"once"}}
 	b.Post("/providers", form).To("/providers")

@@ -19,7 +19,7 @@ func TestPagesOfAnArchivedDrop(t *testing.T) {
 		(select jsonb_agg(to_jsonb(s)) from slots s where template_id = $1), (select jsonb_agg(to_jsonb(r)) from slots s join slot_results r on r.slot_id = s.id where template_id = $1)`, d.ID)
 	g.Exec(`delete from slots where template_id = $1`, d.ID)
 	b := g.As(staff.Viewer)
-	b.Get("/templates/1/balance").Is(200).Has("Kept figures", "receipts are gone").HasNot("No slot has fired yet", "receipt-link", "Counted from the rows")
+	b.Get("/templates/1/balance").Is(200).Has("Kept figures", "receipts are gone").HasNot("The balance sheet begins with", "receipt-link", "Counted from the rows")
 	b.Get("/templates/1/report").Is(200).Has("before their reservations were removed", "From stored totals")
-	b.Get("/templates/1/users/1001").Is(404).Has("The rows are gone")
+	b.Get("/templates/1/users/1001").Is(404).Has("The details are removed")
 }

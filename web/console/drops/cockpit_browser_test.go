@@ -54,7 +54,7 @@ func TestASlotFiresInTheBrowser(t *testing.T) {
 	g.Exec(`update slot_results set sent = 1000, done_at = now(), late = '{"5": 1000}' where channel = 0`)
 	g.Exec(`update slots set state = 'finished', finished_at = now() where slot = 12`)
 	b.Sees("#slot-12", "Sent", "1,000 of 1,000")
-	b.Sees(".verdict", "All slots due so far are done: 1,000 of 1,000 sent.")
+	b.Sees(".verdict", "All reminder times so far are done: 1,000 of 1,000 sent.")
 	b.Accessible("the cockpit")
 }
 
@@ -73,7 +73,7 @@ func TestPauseAChannelInTheCockpit(t *testing.T) {
 	b.Sees("#dialog", "Pause E-mail?", "All staff see your reason.")
 	b.Accessible("the question")
 	b.Press("#dialog", "Pause")
-	b.Sees("#dialog", "is required")
+	b.Sees("#dialog", "Say why")
 	b.Fill("#dialog #f-reason", "provider is down")
 	b.Press("#dialog", "Pause")
 	b.Sees("main", "E-mail is paused.", "provider is down (paused by The operator")

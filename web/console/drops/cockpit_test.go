@@ -210,7 +210,7 @@ func TestPauseFromTheCockpit(t *testing.T) {
 	d := g.Published(10, 2*time.Hour)
 	b := g.As(staff.Operator)
 	b.Get("/channels/email/pause?drop=1").Is(200).Has("Pause E-mail?", "All staff see your reason.", `name="drop" value="1"`, `href="`+cockpitURL(d.ID)+`"`)
-	b.Post("/channels/email/pause", url.Values{"drop": {"1"}, "reason": {" "}}).Is(http.StatusUnprocessableEntity).Has("is required", `name="drop" value="1"`)
+	b.Post("/channels/email/pause", url.Values{"drop": {"1"}, "reason": {" "}}).Is(http.StatusUnprocessableEntity).Has("Say why", `name="drop" value="1"`)
 	b.Post("/channels/email/pause", url.Values{"drop": {"1"}, "reason": {"provider is down"}}).To(cockpitURL(d.ID))
 	g.Exec(`insert into bookings values ($1, 12, 1, 5)`, d.ID)
 	g.As(staff.Viewer).Get(cockpitURL(d.ID)).Is(200).Has("E-mail is paused. Messages waiting: 5.", "provider is down (paused by The operator")

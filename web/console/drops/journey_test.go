@@ -77,7 +77,7 @@ func TestTabsOfADrop(t *testing.T) {
 	d := g.Published(10, 2*time.Hour)
 	b := g.As(staff.Viewer)
 	url := shell.TemplateURL(d.ID)
-	tabs := map[string]string{"live": "data-stream=", "reminders": "Reminders by slot and channel", "claims": "Claims and stock", "coupons": "Validity after claiming", "history": "Whole history"}
+	tabs := map[string]string{"live": "data-stream=", "reminders": "Reminders by time and channel", "claims": "Claims and stock", "coupons": "Validity after claiming", "history": "Whole history"}
 	for tab, own := range tabs {
 		page := b.Get(url+"?tab="+tab).Is(200).Has(own, fmt.Sprintf(`href="%s?tab=%s" aria-current="page"`, url, tab), `data-live="`+url+`?tab=`+tab+`"`)
 		for other, text := range tabs {

@@ -48,7 +48,7 @@ func TestMessageStep(t *testing.T) {
 	b.Post("/templates/message", form).Is(http.StatusUnprocessableEntity)
 	form.Del("over")
 	form.Set("message_title", "")
-	b.Post("/templates", form).Is(http.StatusUnprocessableEntity).Has("Title : is required", "Hallo {{user|du}}")
+	b.Post("/templates", form).Is(http.StatusUnprocessableEntity).Has("Title : Enter a title", "Hallo {{user|du}}")
 	form.Set("message_title", "Bald: {{drop}}")
 	b.Post("/templates", form).To("/templates/1")
 	b.Post("/templates", form).To("/templates/1") // again, as after a broken connection

@@ -143,7 +143,7 @@ func TestSavedModels(t *testing.T) {
 	b.Get("/templates/models").Is(200).Has("Save as a template")
 	form := b.Get(page + "/model").Is(200).Form(page + "/model")
 	form.Set("name", " ")
-	b.Post(page+"/model", form).Is(http.StatusUnprocessableEntity).Has("is required")
+	b.Post(page+"/model", form).Is(http.StatusUnprocessableEntity).Has("Enter a name")
 	form.Set("name", "Friday special")
 	for range 2 { // the form is sent twice
 		b.Post(page+"/model", form).To("/templates/models#model-1")

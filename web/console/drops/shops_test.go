@@ -12,7 +12,7 @@ func TestShopPages(t *testing.T) {
 	g := consoletest.New(t)
 	b := g.As(staff.Marketer)
 	b.Get("/shops").Is(200).Has("No shops yet")
-	b.Post("/shops", url.Values{"shop_number": {"0"}, "timezone": {"Moon/Base"}}).Is(422).Has("must be a positive number", "is required", "choose a time zone")
+	b.Post("/shops", url.Values{"shop_number": {"0"}, "timezone": {"Moon/Base"}}).Is(422).Has("must be a positive number", "Enter a name", "choose a time zone")
 	b.Post("/shops", url.Values{"shop_number": {"10"}, "name": {"Tea"}, "timezone": {"Local"}}).Is(422)
 	b.Post("/shops", url.Values{"shop_number": {"10"}, "name": {"Tea"}, "timezone": {"Asia/Kathmandu"}}).To("/shops")
 	b.Post("/shops", url.Values{"shop_number": {"10"}, "name": {"Again"}, "timezone": {"UTC"}}).Is(422).Has("exists already")

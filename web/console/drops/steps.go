@@ -148,7 +148,7 @@ func (h *handlers) moveForm(w http.ResponseWriter, r *http.Request, t template.T
 	}
 	if r.FormValue("part") == "blast" && shell.Partial(r) {
 		if p.Opens.Error != "" {
-			p.Blast.Error = p.Opens.Label + ": " + p.Opens.Error
+			p.Blast.Error = ui.Labelled(r.Context(), p.Opens.Label, p.Opens.Error)
 		}
 		return h.Show(w, r, http.StatusOK, p.Blast.Checked(t))
 	}
@@ -216,7 +216,7 @@ func (h *handlers) move(w http.ResponseWriter, r *http.Request, t template.Templ
 	version, _ := strconv.ParseInt(r.PostFormValue("version"), 10, 64)
 	moved, err := h.Templates.Edit(r.Context(), shell.Actor(r), t.ID, template.Edition{Version: version, Spec: spec, Reason: p.Reason, RemindOnce: p.Once})
 	for _, f := range shell.FieldsOf(err) {
-		p.Error = pageparts.FieldLabel(r.Context(), f.Name) + ": " + ui.FieldText(r.Context(), f)
+		p.Error = ui.Labelled(r.Context(), pageparts.FieldLabel(r.Context(), f.Name), ui.FieldText(r.Context(), f))
 		return h.askMove(w, r, http.StatusUnprocessableEntity, p)
 	}
 	if fault.KindOf(err) == fault.Conflict {

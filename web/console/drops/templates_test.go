@@ -65,7 +65,7 @@ func TestNothingTypedIsLost(t *testing.T) {
 		form.Set(k, v)
 	}
 	a := b.Post("/templates", form).Is(http.StatusUnprocessableEntity)
-	a.Has("is required", "must be a number such as 10 or 10.50, with at most 2 decimals", "must be between 1 and 1,000", "must be three letters such as CNY",
+	a.Has("Enter a name", "must be a number such as 10 or 10.50, with at most 2 decimals", "must be between 1 and 1,000", "must be three letters such as CNY",
 		"does not exist that day", "happens twice that day", "This time happens twice that night", "must be an http or https address",
 		`value="12.345"`, `value="x"`, `value="-1"`, `value="2026-03-29T02:30"`, `value="2026-10-25T02:30"`, `value="javascript:alert(1)"`, `name="opens_at_fold"`, "&lt;script&gt;")
 	a.HasNot("<script>alert")
@@ -88,7 +88,7 @@ func TestPreview(t *testing.T) {
 	b := g.As(staff.Marketer)
 	form := g.TypedForm(30 * time.Minute)
 	a := b.Post("/templates/preview", form).Is(200)
-	a.Has("¥20.50 off", "Shop 10", "(in ", "slots are already past", "Valid for 3 days").HasNot("<html")
+	a.Has("¥20.50 off", "Shop 10", "(in ", "reminder times are already past", "Valid for 3 days").HasNot("<html")
 	b.Post("/templates/preview", nil).Is(200).Has("Unnamed coupon")
 }
 
@@ -123,7 +123,7 @@ func TestLifeOfADrop(t *testing.T) {
 		asked := b.Get(page+"/"+step).Is(200).Has("Reason", "Cancel")
 		b.Post(page+"/"+step, url.Values{"reason": {"because of " + step}, "version": {asked.Field("version")}}).To(page)
 	}
-	b.Get(page).Is(200).Has("Scheduled", "Reminders by slot and channel")
+	b.Get(page).Is(200).Has("Scheduled", "Reminders by time and channel")
 	b.Get(page + "?tab=history").Is(200).Has("because of pause")
 	b.Post(page+"/resume", nil).Is(http.StatusConflict).Has("The drop is published and has not opened yet.")
 	b.Post(page+"/publish", nil).To(page) // sent once more: it is published
@@ -171,7 +171,7 @@ func TestPublishInThePastIsExplained(t *testing.T) {
 	d := g.Draft(10, time.Hour)
 	g.Wait(90 * time.Minute)
 	b := g.As(staff.Marketer)
-	asked := b.Get(shell.TemplateURL(d.ID) + "/publish").Is(200).Has("12 of 12 reminder slots are already past")
+	asked := b.Get(shell.TemplateURL(d.ID) + "/publish").Is(200).Has("12 of 12 reminder times are already past")
 	b.Post(shell.TemplateURL(d.ID)+"/publish", url.Values{"version": {asked.Field("version")}}).Is(http.StatusUnprocessableEntity).Has("Opening: must lie in the future")
 }
 

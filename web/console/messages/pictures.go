@@ -85,7 +85,7 @@ func (h *handlers) uploadPicture(w http.ResponseWriter, r *http.Request, s templ
 	case err != nil && told:
 		text := ui.FaultText(r.Context(), err)
 		if list := shell.FieldsOf(err); len(list) > 0 {
-			text = messagepages.Label(r.Context(), list[0].Name) + ": " + ui.FieldText(r.Context(), list[0])
+			text = ui.Labelled(r.Context(), messagepages.Label(r.Context(), list[0].Name), ui.FieldText(r.Context(), list[0]))
 		}
 		return answer(w, status, map[string]any{"error": text})
 	case err != nil:

@@ -114,7 +114,9 @@ func dayAfter(text string, zone *time.Location) *time.Time {
 // TimeMessages returns the English text for a broken rule of a typed time.
 func TimeMessages(broken string) string {
 	return map[string]string{
-		"rule.required":        "is required",
+		"rule.required_amount": "enter an amount",
+		"rule.required_number": "enter a number",
+		"rule.required_time":   "enter a date and time",
 		"rule.time_format":     "is not a date and time",
 		"rule.time_gap":        "does not exist that day: the clocks go forward over it",
 		pageparts.KeyTimeTwice: "happens twice that day, because the clocks go back: choose which one",

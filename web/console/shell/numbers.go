@@ -63,7 +63,7 @@ var (
 func (rd *Reading) Amount(name, currency string) money.Amount {
 	text := strings.TrimSpace(Narrow(rd.Values[name]))
 	if text == "" {
-		breaks(&rd.Broken, name, "rule.required")
+		breaks(&rd.Broken, name, "rule.required_amount")
 		return 0
 	}
 	digits := money.Exponent(currency)
@@ -88,7 +88,7 @@ func (rd *Reading) Amount(name, currency string) money.Amount {
 func (rd *Reading) Number(name string) int64 {
 	text := strings.TrimSpace(Narrow(rd.Values[name]))
 	if text == "" {
-		breaks(&rd.Broken, name, "rule.required")
+		breaks(&rd.Broken, name, "rule.required_number")
 		return 0
 	}
 	if strings.Contains(text, ",") && !wholeForm.MatchString(text) {
@@ -134,7 +134,7 @@ func Missing(r *http.Request, names ...string) (list []fault.Field) {
 func (rd *Reading) When(name string) time.Time {
 	text := strings.TrimSpace(rd.Values[name])
 	if text == "" {
-		breaks(&rd.Broken, name, "rule.required")
+		breaks(&rd.Broken, name, "rule.required_time")
 		return time.Time{}
 	}
 	at, broken := Instant(text, rd.Values[name+"_fold"], rd.Zone)

@@ -140,7 +140,7 @@ func (sh *Shell) StepRefused(w http.ResponseWriter, r *http.Request, p pageparts
 		p.Error = ui.FaultText(r.Context(), cause)
 	}
 	for _, f := range FieldsOf(cause) {
-		p.Error = label(r.Context(), f.Name) + ": " + ui.FieldText(r.Context(), f)
+		p.Error = ui.Labelled(r.Context(), label(r.Context(), f.Name), ui.FieldText(r.Context(), f))
 	}
 	status := http.StatusConflict
 	if fault.KindOf(cause) == fault.Invalid {

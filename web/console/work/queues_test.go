@@ -60,7 +60,7 @@ func TestQueuePages(t *testing.T) {
 	g.put(2*shell.PageSize+1, g.Now().Add(time.Hour))
 	viewer, op := g.As(staff.Viewer), g.As(staff.Operator)
 	viewer.Get("/queues").Is(200).Has("Timers", "Deliveries: E-mail", fmt.Sprintf(">%d<", 2*shell.PageSize+1), "0 processed")
-	first := viewer.Get("/queues/timers").Is(200).Has(`state=scheduled" aria-current`, "Send the reminders of a slot", "&#34;slot_id&#34;").HasNot("/tasks/run")
+	first := viewer.Get("/queues/timers").Is(200).Has(`state=scheduled" aria-current`, "Send the reminders of one time", "&#34;slot_id&#34;").HasNot("/tasks/run")
 	seen, next := 1, consoletest.NextPage(first)
 	for ; next != ""; seen++ {
 		next = consoletest.NextPage(viewer.Get(next).Is(200))
@@ -69,7 +69,7 @@ func TestQueuePages(t *testing.T) {
 		t.Errorf("%d pages", seen)
 	}
 	viewer.Get("/queues/timers?page=999999999999").Is(200).Has("No tasks")
-	viewer.Get("/queues/timers?state=nonsense&page=-4").Is(200).Has("Send the reminders of a slot")
+	viewer.Get("/queues/timers?state=nonsense&page=-4").Is(200).Has("Send the reminders of one time")
 	viewer.Get("/queues/nothing").Is(404)
 	viewer.Get("/queues/timers/pause").Is(403)
 	viewer.Post("/queues/timers/tasks/run?id=reminder.fire.v1:3", nil).Is(403)

@@ -89,7 +89,7 @@ func (c *Client) named(ctx context.Context, shop, name string, opens time.Time) 
 // AddTomorrow makes a drop at 20:00 of the next day in the shop's country.
 func (c *Client) AddTomorrow(ctx context.Context, now time.Time) (Drop, error) {
 	return c.publish(ctx, coupon{
-		Name: "Night market, 20 % off · 夜市 8 折", Kind: "percent_off", PercentOff: 20, MaxOff: 5000,
+		Name: "夜市 8 折 · Night market, 20 % off", Kind: "percent_off", PercentOff: 20, MaxOff: 5000,
 		OpensAt: atHour(now, 1, 20), Open: 4 * time.Hour, Stock: 5000,
 	})
 }
@@ -105,7 +105,7 @@ func (c *Client) AddLater(ctx context.Context, now time.Time) (Drop, error) {
 // AddDraft makes a template that is not published.
 func (c *Client) AddDraft(ctx context.Context, now time.Time) (Drop, error) {
 	return c.create(ctx, coupon{
-		Name: "Winter festival, 15 % off · 冬日节 85 折", Kind: "percent_off", PercentOff: 15, MaxOff: 8000,
+		Name: "冬日节 85 折 · Winter festival, 15 % off", Kind: "percent_off", PercentOff: 15, MaxOff: 8000,
 		OpensAt: atHour(now, 14, 12), Open: 48 * time.Hour, Stock: 20000,
 	})
 }

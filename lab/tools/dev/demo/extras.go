@@ -19,9 +19,9 @@ func (c *Client) AddSegments(ctx context.Context) (gold string, err error) {
 		name string
 		all  []any
 	}{
-		{"Gold members · 金卡会员", []any{attribute("tier", goldTier)}},
-		{"English readers · 英文读者", []any{map[string]any{"field": "locale", "op": "one_of", "values": []string{"en"}}}},
-		{"Gold members in Shanghai · 上海金卡会员", []any{attribute("tier", goldTier), attribute("city", "Shanghai")}},
+		{"金卡会员 · Gold members", []any{attribute("tier", goldTier)}},
+		{"英文读者 · English readers", []any{map[string]any{"field": "locale", "op": "one_of", "values": []string{"en"}}}},
+		{"上海金卡会员 · Gold members in Shanghai", []any{attribute("tier", goldTier), attribute("city", "Shanghai")}},
 		{"New in the last 30 days · 30 天内新客", []any{map[string]any{"field": "created", "op": "within_days", "values": []string{"30"}}}},
 	} {
 		key := fmt.Sprintf("demo-segment-%d", i)
@@ -107,8 +107,8 @@ func membersFirst(gold string) map[string]any {
 		}
 	}
 	return map[string]any{"tests": tests, "doors": []map[string]any{
-		{"name": "Gold members · 金卡会员", "who": "segment", "segment_id": gold, "lead_minutes": 60, "share": 300, "texts": map[string]string{"en": "Gold members come an hour earlier.", "zh-CN": "金卡会员提前一小时开抢。"}},
-		{"name": "Everybody · 所有人", "who": "all"}}}
+		{"name": "金卡会员 · Gold members", "who": "segment", "segment_id": gold, "lead_minutes": 60, "share": 300, "texts": map[string]string{"en": "Gold members come an hour earlier.", "zh-CN": "金卡会员提前一小时开抢。"}},
+		{"name": "所有人 · Everybody", "who": "all"}}}
 }
 
 // AddCampaigns makes three campaigns that are not over: about the drop of the next day one that is
@@ -128,13 +128,13 @@ func (c *Client) AddCampaigns(ctx context.Context, now time.Time) error {
 	}
 	at := func(days, hour int) string { return atHour(now, days, hour).UTC().Format(time.RFC3339) }
 	for i, w := range []map[string]any{
-		{"name": "Night market: two headlines · 夜市预告 A/B", "channel": "app", "audience": map[string]any{"reserved_template_id": night.ID}, "starts_at": now.UTC().Truncate(time.Minute).Format(time.RFC3339), "ends_at": at(3, 12),
+		{"name": "夜市预告 A/B · Night market: two headlines", "channel": "app", "audience": map[string]any{"reserved_template_id": night.ID}, "starts_at": now.UTC().Truncate(time.Minute).Format(time.RFC3339), "ends_at": at(3, 12),
 			"title": words("Tomorrow at eight: 20 % off", "明晚八点，夜市 8 折"), "body": words("The night market opens at eight. Your reminder is set.", "夜市八点开抢，提醒已为您设好。"),
 			"variant_b": map[string]any{"percent": 50, "title": words("5,000 coupons for the night market", "夜市 5000 张券等您"), "body": words("20 % off at every stall. **First come, first served.**", "全场 8 折，**先到先得**。")},
 			"test":      map[string]any{"share_percent": 30, "by": "opened", "minutes": 720}},
-		{"name": "Tonight at eight, for gold members · 金卡会员今晚八点", "channel": "email", "audience": map[string]any{"segment_id": gold}, "starts_at": at(1, 18), "ends_at": at(1, 20), "shop_number": shop,
+		{"name": "金卡会员今晚八点 · Tonight at eight, for gold members", "channel": "email", "audience": map[string]any{"segment_id": gold}, "starts_at": at(1, 18), "ends_at": at(1, 20), "shop_number": shop,
 			"title": words("Tonight at eight: the night market", "今晚八点，夜市开抢"), "body": words("5,000 coupons with 20 % off. Be there at eight.", "5000 张 8 折券，八点见。")},
-		{"name": "Winter festival: save the date · 冬日节预告", "channel": "email", "audience": map[string]any{"all": true}, "starts_at": at(12, 10), "ends_at": at(13, 10), "shop_number": shop,
+		{"name": "冬日节预告 · Winter festival: save the date", "channel": "email", "audience": map[string]any{"all": true}, "starts_at": at(12, 10), "ends_at": at(13, 10), "shop_number": shop,
 			"title": words("Winter festival: save the date", "冬日节，敬请期待"), "body": words("Two days, 15 % off everything.", "两天，全场 85 折。")},
 	} {
 		key := fmt.Sprintf("demo-campaign-%d", i)
@@ -181,7 +181,7 @@ func (c *Client) AddOrders(ctx context.Context, drop int64, coupons []int64) err
 
 // AddCodes makes a drop whose coupons are obtained by codes, and lets a worker generate codes.
 func (c *Client) AddCodes(ctx context.Context, now time.Time) error {
-	d, err := c.publish(ctx, coupon{Shop: "20", Name: "Partner codes, ¥10 off · 合作伙伴 10 元码", Kind: "amount_off", AmountOff: 1000, OpensAt: atHour(now, 2, 9), Open: 30 * 24 * time.Hour, Stock: 500, Obtain: "code"})
+	d, err := c.publish(ctx, coupon{Shop: "20", Name: "合作伙伴 10 元码 · Partner codes, ¥10 off", Kind: "amount_off", AmountOff: 1000, OpensAt: atHour(now, 2, 9), Open: 30 * 24 * time.Hour, Stock: 500, Obtain: "code"})
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ func (c *Client) AddSeries(ctx context.Context, now time.Time) error {
 	var made struct {
 		ID string `json:"id"`
 	}
-	if err := c.call(ctx, request{method: "POST", path: "/admin/series", key: "demo-series", body: map[string]any{"name": "Noon tea · 午间茶点", "template_id": d.ID, "rrule": "FREQ=DAILY",
+	if err := c.call(ctx, request{method: "POST", path: "/admin/series", key: "demo-series", body: map[string]any{"name": "午间茶点 · Noon tea", "template_id": d.ID, "rrule": "FREQ=DAILY",
 		"starts": day(1), "clock": "12:00", "skips": []string{day(3)}, "skip_holidays": true, "publish": true}}, &made); err != nil {
 		return fmt.Errorf("create the series: %w", err)
 	}

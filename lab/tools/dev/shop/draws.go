@@ -12,7 +12,7 @@ import (
 )
 
 // drawName is the name of the shop's draws, by which the shop knows them again.
-const drawName = "¥50 tea set, by draw · 茶具 50 元券抽签"
+const drawName = "茶具 50 元券抽签 · ¥50 tea set, by draw"
 
 // AddDraw publishes a draw whose entries close after d, and returns its id. The random value comes from the
 // local beacon of the server.

@@ -13,7 +13,7 @@ import (
 // Register names the shop and finds its newest drop. It registers the webhook address anew,
 // since the secret of an endpoint is shown only once.
 func (s *Shop) Register(ctx context.Context) error {
-	if _, err := s.client.PutShopWithResponse(ctx, Number, api.ShopWish{Name: "Leaf & Kettle · 一叶一壶", Timezone: "Asia/Shanghai"}); err != nil {
+	if _, err := s.client.PutShopWithResponse(ctx, Number, api.ShopWish{Name: "一叶一壶 · Leaf & Kettle", Timezone: "Asia/Shanghai"}); err != nil {
 		return err
 	}
 	shop, order, limit := Number, api.Desc, int64(20)
@@ -71,7 +71,7 @@ func (s *Shop) openDrop(w http.ResponseWriter, r *http.Request) {
 }
 
 // DropName is the name of the shop's drops, by which the shop knows them again.
-const DropName = "¥20 off spring tea · 春茶立减 20 元"
+const DropName = "春茶立减 20 元 · ¥20 off spring tea"
 
 // AddDrop publishes a drop that opens after d.
 func (s *Shop) AddDrop(ctx context.Context, d time.Duration) error {

@@ -25,7 +25,7 @@ func idText(id int64) string { return strconv.FormatInt(id, 10) }
 // storePeople stores the second shop and member, gives the users a past, and suppresses the mail
 // addresses of some.
 func (h *history) storePeople(ctx context.Context, tx pgx.Tx) error {
-	if _, err := tx.Exec(ctx, `insert into shops (number, name, timezone) values (10, '茶馆 · Tea House', 'Asia/Shanghai'), (20, 'Leaf & Kettle · 一叶一壶', 'Asia/Shanghai')
+	if _, err := tx.Exec(ctx, `insert into shops (number, name, timezone) values (10, '茶馆 · Tea House', 'Asia/Shanghai'), (20, '一叶一壶 · Leaf & Kettle', 'Asia/Shanghai')
 		on conflict (number) do nothing`); err != nil {
 		return err
 	}

@@ -75,19 +75,19 @@ func drop(key string, shop int64, name string, worth template.Spec, stock int64,
 func drops() []plan {
 	const tea, leaf = 10, 20
 	return []plan{
-		drop("cups", tea, "Cups to go, ¥10 off · 外带杯饮立减 10 元", amountOff(10), 300, 72, plan{Days: 55, Hour: 10, Bookers: 520, Tries: .62, Others: .1, Rush: 4 * time.Minute, Uses: .55, Basket: 5200}),
-		drop("online", leaf, "Leaf & Kettle opens online · 一叶一壶线上开业", amountOff(15), 250, 96, plan{Days: 51, Hour: 20, Bookers: 430, Tries: .7, Others: .12, Rush: 3 * time.Minute, Uses: .58, Basket: 8800}),
+		drop("cups", tea, "外带杯饮立减 10 元 · Cups to go, ¥10 off", amountOff(10), 300, 72, plan{Days: 55, Hour: 10, Bookers: 520, Tries: .62, Others: .1, Rush: 4 * time.Minute, Uses: .55, Basket: 5200}),
+		drop("online", leaf, "一叶一壶线上开业 · Leaf & Kettle opens online", amountOff(15), 250, 96, plan{Days: 51, Hour: 20, Bookers: 430, Tries: .7, Others: .12, Rush: 3 * time.Minute, Uses: .58, Basket: 8800}),
 		drop("rain", tea, "满 80 减 20 · Rainy days", thresholdOff(20, 80), 450, 72, plan{Days: 47, Hour: 12, Bookers: 820, Tries: .66, Others: .1, Rush: 150 * time.Second, Uses: .6, Basket: 12800}),
-		drop("osmanthus", tea, "Osmanthus week, 15 % off · 桂花周 85 折", percentOff(15, 30), 700, 120, plan{Days: 42, Hour: 20, Bookers: 900, Tries: .68, Others: .15, Rush: 2 * time.Minute, Uses: .5, Basket: 13600, Campaign: waiting()}),
+		drop("osmanthus", tea, "桂花周 85 折 · Osmanthus week, 15 % off", percentOff(15, 30), 700, 120, plan{Days: 42, Hour: 20, Bookers: 900, Tries: .68, Others: .15, Rush: 2 * time.Minute, Uses: .5, Basket: 13600, Campaign: waiting()}),
 		drop("harvest", leaf, "新茶上市 8 折 · New harvest", percentOff(20, 40), 400, 96, plan{Days: 38, Hour: 20, Bookers: 760, Tries: .74, Others: .12, Rush: time.Minute, Uses: .63, Basket: 16800}),
-		drop("hotpot", tea, "Hot pot night, ¥30 off · 火锅之夜立减 30 元", thresholdOff(30, 120), 700, 72, plan{Days: 34, Hour: 18, Bookers: 1350, Tries: .7, Others: .14, Rush: 80 * time.Second, Uses: .64, Basket: 19800, Revoked: 3}),
-		drop("supper", tea, "Late supper, ¥15 off · 深夜食堂立减 15 元", amountOff(15), 900, 72, plan{Days: 28, Hour: 21, Bookers: 1500, Tries: .58, Others: .1, Rush: 3 * time.Minute, Uses: .57, Basket: 7600, Failing: new(delivery.SMS)}),
-		drop("oolong", leaf, "Oolong tasting, 15 % off · 乌龙品鉴 85 折", percentOff(15, 30), 900, 96, plan{Days: 24, Hour: 20, Bookers: 1150, Tries: .46, Others: .1, Rush: 2 * time.Minute, Uses: .6, Basket: 15600, Campaign: lastCall()}),
+		drop("hotpot", tea, "火锅之夜立减 30 元 · Hot pot night, ¥30 off", thresholdOff(30, 120), 700, 72, plan{Days: 34, Hour: 18, Bookers: 1350, Tries: .7, Others: .14, Rush: 80 * time.Second, Uses: .64, Basket: 19800, Revoked: 3}),
+		drop("supper", tea, "深夜食堂立减 15 元 · Late supper, ¥15 off", amountOff(15), 900, 72, plan{Days: 28, Hour: 21, Bookers: 1500, Tries: .58, Others: .1, Rush: 3 * time.Minute, Uses: .57, Basket: 7600, Failing: new(delivery.SMS)}),
+		drop("oolong", leaf, "乌龙品鉴 85 折 · Oolong tasting, 15 % off", percentOff(15, 30), 900, 96, plan{Days: 24, Hour: 20, Bookers: 1150, Tries: .46, Others: .1, Rush: 2 * time.Minute, Uses: .6, Basket: 15600, Campaign: lastCall()}),
 		drop("double", tea, "满 100 减 30 · Double day", thresholdOff(30, 100), 1200, 72, plan{Days: 19, Hour: 20, Bookers: 2300, Tries: .76, Others: .16, Rush: 35 * time.Second, Uses: .66, Basket: 16400}),
-		drop("brunch", tea, "Garden brunch, 20 % off · 花园早午餐 8 折", percentOff(20, 50), 1300, 96, plan{Days: 13, Hour: 10, Bookers: 2500, Tries: .68, Others: .14, Rush: 45 * time.Second, Uses: .62, Basket: 14200, Failing: new(delivery.Email)}),
-		drop("kettle", leaf, "Kettle week, ¥40 off · 茶壶周立减 40 元", thresholdOff(40, 200), 900, 120, plan{Days: 8, Hour: 20, Bookers: 1900, Tries: .74, Others: .15, Rush: 25 * time.Second, Uses: .64, Basket: 32600}),
-		drop("night", tea, "Harvest night, ¥25 off · 丰收夜立减 25 元", thresholdOff(25, 100), 2000, 240, plan{Days: 4, Hour: 20, Bookers: 3400, Tries: .72, Others: .15, Rush: 18 * time.Second, Uses: .7, Basket: 18600, Campaign: twoDays()}),
-		drop("afternoon", tea, "Afternoon tea, 10 % off all week · 全周下午茶 9 折", percentOff(10, 20), 3000, 240, plan{Days: 1, Hour: 15, Open: 6 * 24 * time.Hour, Bookers: 1800, Tries: .6, Others: .3, Rush: 5 * time.Hour, Uses: .4, Basket: 9800, Selling: true, Paused: [2]time.Duration{3*time.Hour + 12*time.Minute, 3*time.Hour + 39*time.Minute}}),
+		drop("brunch", tea, "花园早午餐 8 折 · Garden brunch, 20 % off", percentOff(20, 50), 1300, 96, plan{Days: 13, Hour: 10, Bookers: 2500, Tries: .68, Others: .14, Rush: 45 * time.Second, Uses: .62, Basket: 14200, Failing: new(delivery.Email)}),
+		drop("kettle", leaf, "茶壶周立减 40 元 · Kettle week, ¥40 off", thresholdOff(40, 200), 900, 120, plan{Days: 8, Hour: 20, Bookers: 1900, Tries: .74, Others: .15, Rush: 25 * time.Second, Uses: .64, Basket: 32600}),
+		drop("night", tea, "丰收夜立减 25 元 · Harvest night, ¥25 off", thresholdOff(25, 100), 2000, 240, plan{Days: 4, Hour: 20, Bookers: 3400, Tries: .72, Others: .15, Rush: 18 * time.Second, Uses: .7, Basket: 18600, Campaign: twoDays()}),
+		drop("afternoon", tea, "全周下午茶 9 折 · Afternoon tea, 10 % off all week", percentOff(10, 20), 3000, 240, plan{Days: 1, Hour: 15, Open: 6 * 24 * time.Hour, Bookers: 1800, Tries: .6, Others: .3, Rush: 5 * time.Hour, Uses: .4, Basket: 9800, Selling: true, Paused: [2]time.Duration{3*time.Hour + 12*time.Minute, 3*time.Hour + 39*time.Minute}}),
 	}
 }
 
@@ -97,7 +97,7 @@ func texts(title, body, titleChinese, bodyChinese string) map[string]delivery.Te
 }
 
 func waiting() *campaignPlan {
-	return &campaignPlan{Name: "Your 15 % is waiting · 85 折券待使用", Channel: delivery.Email, Kind: campaign.Holds, After: 26 * time.Hour,
+	return &campaignPlan{Name: "85 折券待使用 · Your 15 % is waiting", Channel: delivery.Email, Kind: campaign.Holds, After: 26 * time.Hour,
 		Content: delivery.Copy{Variants: []delivery.Variant{
 			{Percent: 50, Texts: texts("Your 15 % is waiting", "Osmanthus week runs until the weekend. Your coupon is in your account.", "您的 85 折券还没用", "桂花周到本周末结束，您的券在账户里。")},
 			{Percent: 50, Texts: texts("Two days left for your 15 %", "Your coupon ends in **two days**. Order tonight and it arrives in time.", "85 折券还剩两天", "您的券**两天后**到期，今晚下单还来得及。")},
@@ -105,7 +105,7 @@ func waiting() *campaignPlan {
 }
 
 func lastCall() *campaignPlan {
-	return &campaignPlan{Name: "Oolong: still some left · 乌龙茶券还有", Channel: delivery.SMS, Kind: campaign.Reserved, After: 4 * time.Hour,
+	return &campaignPlan{Name: "乌龙茶券还有 · Oolong: still some left", Channel: delivery.SMS, Kind: campaign.Reserved, After: 4 * time.Hour,
 		Content: delivery.Copy{HoldOut: 20, Variants: []delivery.Variant{
 			{Percent: 50, Texts: texts("Still some left", "Coupons for the oolong tasting are still available.", "乌龙茶券还有", "乌龙品鉴的券还有剩余。")},
 			{Percent: 50, Texts: texts("You reserved this one", "You asked to be reminded of the oolong tasting. **Your coupon is one tap away.**", "您预约的券还在", "您预约过乌龙品鉴，**一点即领**。")},
@@ -113,7 +113,7 @@ func lastCall() *campaignPlan {
 }
 
 func twoDays() *campaignPlan {
-	return &campaignPlan{Name: "Harvest night: use it this week · 丰收夜券本周用", Channel: delivery.Email, Kind: campaign.Holds, After: 40 * time.Hour,
+	return &campaignPlan{Name: "丰收夜券本周用 · Harvest night: use it this week", Channel: delivery.Email, Kind: campaign.Holds, After: 40 * time.Hour,
 		Content: delivery.Copy{HoldOut: 10, Variants: []delivery.Variant{
 			{Percent: 50, Texts: texts("¥25 off, this week only", "Spend ¥100 and take ¥25 off until the end of the week.", "本周满 100 减 25", "本周消费满 100 元立减 25 元。")},
 			{Percent: 50, Texts: texts("Dinner for two with ¥25 off", "A table for two, ¥25 off. **Your coupon is ready.**", "双人晚餐立减 25 元", "双人套餐立减 25 元，**您的券已备好**。")},
