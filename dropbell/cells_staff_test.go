@@ -64,7 +64,7 @@ func TestStaffInTwoCells(t *testing.T) {
 			t.Errorf("%q is not shown, or %q is:\n%s", want, not, text)
 		}
 	}
-	for _, path := range []string{"/", "/templates", "/shops", "/campaigns", "/reviews", "/dead-letters", "/dead-letters/list", "/series", "/results", "/search"} {
+	for _, path := range []string{"/", "/templates", "/shops", "/campaigns", "/reviews", "/dead-letters", "/dead-letters/list", "/series", "/results", "/search", "/jobs", "/alerts", "/alerts/settings", "/deliveries", "/users"} {
 		shows(page("GET", path, nil), "ada", `action="/cells"`)
 	}
 	for path, want := range map[string]string{"/templates/new": `value="20"`, "/campaigns/new?shop=10": `value="20"`, "/recipes": `value="20"`, "/audit": "/templates/" + second, "/budgets": `value="20"`} {
@@ -103,8 +103,8 @@ func TestStaffInTwoCells(t *testing.T) {
 		const over = `select count(*) from jobs where state = 'done'`
 		return c.number(c.a, over) == 2 && c.number(c.b, over) == 2
 	})
-	shows(page("GET", "/jobs", nil), `<option value="a" selected`, `<option value="b" selected`)
-	shows(page("POST", "/cells", url.Values{"cell": {"b"}, "return": {"/jobs"}}), `<option value="b" selected`, `<option value="a" selected`)
+	shows(page("GET", "/queues", nil), `<option value="a" selected`, `<option value="b" selected`)
+	shows(page("POST", "/cells", url.Values{"cell": {"b"}, "return": {"/queues"}}), `<option value="b" selected`, `<option value="a" selected`)
 	shows(page("GET", "/templates/"+first, nil), "Drop of 10", "Drop of 20")
 	shows(page("GET", "/templates/"+second, nil), "Drop of 20", "Drop of 10")
 	c.server.Pause()

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/csv"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -59,7 +60,8 @@ func startCells(t *testing.T) *twoCells {
 	c.a, c.b = c.pool(home), c.pool(server.URL())
 	c.cells = "a=" + home + ",b=" + server.URL()
 	c.address = serveAll(t, "DATABASE_URL", "", "CELLS", c.cells, "AUTH_JWT_SECRET", "0123456789abcdef0123456789abcdef", "LINK_SECRET", "a secret of tests with 32 bytes and more",
-		"ADMIN_EMAIL", "ada@dropbell.test", "ADMIN_PASSWORD", "correct horse battery", "CONSOLE_SECOND_FACTOR", "optional")
+		"ADMIN_EMAIL", "ada@dropbell.test", "ADMIN_PASSWORD", "correct horse battery", "CONSOLE_SECOND_FACTOR", "optional",
+		"CODE_KEYS", "1:YSBrZXkgb2YgMzIgYnl0ZXMsIGZvciB0ZXN0cyBvbmU=")
 	return c
 }
 
@@ -131,9 +133,14 @@ func (c *twoCells) number(db *pgxpool.Pool, sql string, args ...any) (n int64) {
 // drop makes and publishes a drop of the shop that opens after so long.
 func (c *twoCells) drop(shop string, after time.Duration) string {
 	c.Helper()
+	return c.dropBy(shop, "claim", after)
+}
+
+func (c *twoCells) dropBy(shop, obtain string, after time.Duration) string {
+	c.Helper()
 	opens := time.Now().UTC().Truncate(time.Second).Add(after)
 	status, o := c.call("POST", "/admin/templates", 0, map[string]any{"shop_number": shop, "name": "Drop of " + shop, "kind": "amount_off", "amount_off": 100, "currency": "CNY", "target": "shop",
-		"stock": 10_000, "per_user_limit": 1, "opens_at": opens, "closes_at": opens.Add(2 * time.Hour), "valid_hours": 1, "obtain": "claim"})
+		"stock": 10_000, "per_user_limit": 1, "opens_at": opens, "closes_at": opens.Add(2 * time.Hour), "valid_hours": 1, "obtain": obtain})
 	if status != http.StatusCreated {
 		c.Fatalf("%d %v", status, o)
 	}
@@ -144,8 +151,37 @@ func (c *twoCells) drop(shop string, after time.Duration) string {
 	return id
 }
 
+// code makes a drop of the shop with redeem codes, and returns one of them.
+func (c *twoCells) code(shop string) string {
+	c.Helper()
+	path := "/admin/templates/" + c.dropBy(shop, "code", time.Hour) + "/codes"
+	status, batch := c.call("POST", path, 0, map[string]any{"count": 3})
+	if status/100 != 2 {
+		c.Fatalf("%d %v", status, batch)
+	}
+	c.until("the codes are not ready", func() bool {
+		_, o := c.call("GET", path+"/"+batch["id"].(string), 0, nil)
+		return o["state"] == "ready"
+	})
+	r, err := http.NewRequestWithContext(c.Context(), http.MethodGet, c.address+"/api/v1"+path+".csv", nil)
+	if err != nil {
+		c.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+stepsKey)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		c.Fatal(err)
+	}
+	defer answer.Body.Close()
+	lines, err := csv.NewReader(answer.Body).ReadAll()
+	if err != nil || len(lines) != 4 {
+		c.Fatalf("%d lines, %v", len(lines), err)
+	}
+	return lines[1][0]
+}
+
 // TestAnEveningInTwoCells: two shops in two databases are one installation. Reminders are sent, coupons
-// claimed and used, and a user's lists show both shops. While one database is halted, and after it was
+// claimed and used, codes redeemed, and a user's lists show both shops. While one database is halted, and after it was
 // killed, calls for drops of the other one neither wait nor fail, and a change of contacts arrives
 // later.
 func TestAnEveningInTwoCells(t *testing.T) {
@@ -185,6 +221,7 @@ func TestAnEveningInTwoCells(t *testing.T) {
 	if _, o := c.call("GET", "/inbox", 3, nil); o["unread"] != 0.0 {
 		t.Errorf("after reading: %v", o)
 	}
+	codes := []string{c.code("10"), c.code("20")}
 	for _, db := range []*pgxpool.Pool{c.a, c.b} {
 		if _, err := db.Exec(t.Context(), `update templates set opens_at = date_trunc('second', now()) - interval '1 minute'`); err != nil {
 			t.Fatal(err)
@@ -213,6 +250,12 @@ func TestAnEveningInTwoCells(t *testing.T) {
 		if status, o := c.call("POST", "/coupons/"+coupon+"/confirm", 0, map[string]any{"order_id": fmt.Sprint("A-", i)}); status != http.StatusOK || o["state"] != "used" {
 			t.Errorf("confirm: %d %v", status, o)
 		}
+	}
+	for _, code := range codes {
+		c.until("a code is not redeemed", func() bool {
+			status, _ := c.call("POST", "/redemptions", 4, map[string]any{"code": code})
+			return status == http.StatusCreated
+		})
 	}
 	c.without("cell b halted", first, 1000, true, func() { c.server.Pause() })
 	c.server.Resume()

@@ -73,6 +73,9 @@ func refusal(s source, imp string) string {
 		}
 		return domainRefusal(imp, own, isOwn)
 	case "adapters":
+		if s.dir == "adapters/mute" && domainRefusal(imp, own, isOwn) != "" {
+			return "the senders of rehearsals import what rules may import alone, by which no provider can be reached"
+		}
 		return adapterRefusal(s, own, isOwn)
 	case "views":
 		return viewRefusal(s, imp, own, isOwn)
@@ -316,6 +319,10 @@ func TestImportLaw(t *testing.T) {
 		{"domain/reminder", other, "dropbell/adapters/postgres", false},
 		{"domain/reminder", other, "dropbell/migrations", false},
 		{"domain/reminder", other, "github.com/jackc/pgx/v5", false},
+		{"adapters/mute", other, "dropbell/domain/delivery", true},
+		{"adapters/mute", other, "dropbell/adapters/sender", false},
+		{"adapters/mute", other, "net", false},
+		{"adapters/mute", other, "os/exec", false},
 		{"adapters/postgres", other, "dropbell/migrations", true},
 		{"adapters/postgres", other, "dropbell/killpoint", true},
 		{"domain/reminder", other, "dropbell/killpoint", false},

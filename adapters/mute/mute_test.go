@@ -1,10 +1,6 @@
 package mute
 
 import (
-	"go/parser"
-	"go/token"
-	"slices"
-	"strconv"
 	"testing"
 	"time"
 
@@ -16,21 +12,6 @@ func TestContract(t *testing.T) {
 	t.Parallel()
 	for _, c := range delivery.AllChannels() {
 		sendertest.Run(t, sendertest.Harness{Accepting: func(*testing.T) delivery.Sender { return Senders(Profiles{})[c] }})
-	}
-}
-
-// The package imports nothing by which a provider could be reached.
-func TestNothingCanBeSent(t *testing.T) {
-	t.Parallel()
-	allowed := []string{"context", "math/rand/v2", "sync", "time", "dropbell/domain/delivery", "dropbell/domain/pause"}
-	f, err := parser.ParseFile(token.NewFileSet(), "mute.go", nil, parser.ImportsOnly)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, i := range f.Imports {
-		if name, _ := strconv.Unquote(i.Path.Value); !slices.Contains(allowed, name) {
-			t.Errorf("imports %s", name)
-		}
 	}
 }
 

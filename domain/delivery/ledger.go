@@ -177,23 +177,3 @@ func (s *Ledger) Recipients(ctx context.Context, by staff.Actor, q RecipientQuer
 	}
 	return s.Store.Recipients(ctx, q)
 }
-
-// EachBatch calls yield for every batch that q selects, page by page, until yield returns an
-// error. The limit of q is the size of a page.
-func (s *Ledger) EachBatch(ctx context.Context, by staff.Actor, q BatchQuery, yield func(BatchRow) error) error {
-	for {
-		page, err := s.Batches(ctx, by, q)
-		if err != nil {
-			return err
-		}
-		for _, b := range page.List {
-			if err := yield(b); err != nil {
-				return err
-			}
-		}
-		if !page.More {
-			return nil
-		}
-		q.After = page.Next
-	}
-}

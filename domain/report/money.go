@@ -92,6 +92,11 @@ type Plain struct {
 	Amount   money.Amount
 }
 
+// Plus returns the orders of both.
+func (p Plain) Plus(o Plain) Plain {
+	return Plain{p.Reported || o.Reported, p.Orders + o.Orders, p.Amount + o.Amount}
+}
+
 // Basket returns the average amount of an order; 0 without orders.
 func (p Plain) Basket() money.Amount { return average(p.Amount, p.Orders) }
 

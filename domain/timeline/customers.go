@@ -2,6 +2,8 @@ package timeline
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"time"
 
 	"dropbell/domain/money"
@@ -41,6 +43,25 @@ type Worth struct {
 	LastOrder     time.Time // zero = none
 }
 
+// Plus returns the worth in the databases of both.
+func (w Worth) Plus(o Worth) Worth {
+	w.Spent = slices.Clone(w.Spent)
+	for _, s := range o.Spent {
+		i, found := slices.BinarySearchFunc(w.Spent, s, func(a, b Spent) int { return strings.Compare(a.With.Currency, b.With.Currency) })
+		if !found {
+			w.Spent = slices.Insert(w.Spent, i, s)
+			continue
+		}
+		own := &w.Spent[i]
+		own.With, own.Without = own.With.Plus(s.With), own.Without.Plus(s.Without)
+	}
+	w.Coupons, w.Used = w.Coupons+o.Coupons, w.Used+o.Used
+	if o.LastOrder.After(w.LastOrder) {
+		w.LastOrder = o.LastOrder
+	}
+	return w
+}
+
 // A Customer is a user of the list of recent customers.
 type Customer struct {
 	User user.User
@@ -69,11 +90,17 @@ type Purse interface {
 
 // Worth returns what the user brought the shops that the actor may see.
 func (s *Service) Worth(ctx context.Context, by staff.Actor, id user.ID) (Worth, error) {
-	if err := by.May(staff.View, 0); err != nil {
-		return Worth{}, err
-	}
-	all, err := s.Purse.Worth(ctx, []user.ID{id}, by.Shops)
+	all, err := s.Worths(ctx, by, []user.ID{id})
 	return all[id], err
+}
+
+// Worths returns what each of the users that has a coupon or an order brought the shops that the actor
+// may see.
+func (s *Service) Worths(ctx context.Context, by staff.Actor, users []user.ID) (map[user.ID]Worth, error) {
+	if err := by.May(staff.View, 0); err != nil {
+		return nil, err
+	}
+	return s.Purse.Worth(ctx, users, by.Shops)
 }
 
 // Used returns the number of used coupons of the shops that the actor may see.

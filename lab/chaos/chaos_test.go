@@ -74,6 +74,7 @@ type system struct {
 	crowd  *crowd
 	queue  *asynq.Queue
 	report report
+	env    []string // of all programs
 
 	mu        sync.Mutex
 	outages   []span
@@ -125,7 +126,7 @@ func (w *system) build() {
 	hooks := newDeck(w.random(1), 3, w.hooks)
 	mails := newDeck(w.random(2), 40, w.mails)
 	w.sink = newSink(w.t, *w.size, hooks, mails)
-	w.fleet = launch(w.ctx, &fleet{t: w.t, stack: w.stack, sink: w.sink}, 2, 2)
+	w.fleet = launch(w.ctx, &fleet{t: w.t, stack: w.stack, sink: w.sink, env: w.env}, 2, 2)
 	w.crowd = &crowd{newClient(w.t, w.fleet, w.patience), &ledger{fates: map[reservation]reservationState{}}, w.random(3)}
 	var err error
 	if w.queue, err = asynq.NewQueue(w.stack.RedisURL, quietLog()); err != nil {
@@ -157,7 +158,23 @@ func (w *system) people() []int64 {
 	}
 	rng.Shuffle(len(users), func(i, j int) { users[i], users[j] = users[j], users[i] })
 	w.crowd.tell(w.ctx, users)
+	w.copied(len(users), `select count(*) from users where id = any($1)`, users)
 	return users
+}
+
+// copied waits until the database of the drops has n of the rows of home that the statement counts. With
+// one database it has them at once.
+func (w *system) copied(n int, count string, args ...any) {
+	w.t.Helper()
+	var has int
+	for end := time.Now().Add(time.Minute); ; wait(50*time.Millisecond, w.ctx.Done()) {
+		if err := w.stack.SQL.QueryRow(w.ctx, count, args...).Scan(&has); err == nil && has == n {
+			return
+		}
+		if time.Now().After(end) {
+			w.t.Fatalf("%d of %d rows came from home: %s", has, n, count)
+		}
+	}
 }
 
 // book lets all users reserve under faults. Then it moves the openings near, so that one drop

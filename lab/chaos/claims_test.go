@@ -98,7 +98,7 @@ func rushAndDestroy(t *testing.T, r rush) {
 func newClaims(t *testing.T, r rush, change ...func(*fleet)) *claims {
 	w := &system{size: &size{webKills: r.webKills, workerKills: r.workerKills, servers: r.servers}, t: t, ctx: t.Context(), seed: seed(t), start: time.Now()}
 	w.startServers()
-	f := &fleet{t: t, stack: w.stack, env: []string{fmt.Sprint("GATE_SHARDS=", rushShards), codeKeys}}
+	f := &fleet{t: t, stack: w.stack, env: append([]string{fmt.Sprint("GATE_SHARDS=", rushShards), codeKeys}, w.env...)}
 	for _, apply := range change {
 		apply(f)
 	}

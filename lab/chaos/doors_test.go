@@ -41,6 +41,8 @@ func (c *claims) publishDoors(name, mode string, users []int64, members int, sto
 	var segment struct{ ID string }
 	c.crowd.must(c.ctx, call{method: http.MethodPost, path: "/admin/segments", body: map[string]any{"name": fmt.Sprint("Members of ", d.template),
 		"rule": map[string]any{"field": "attribute", "name": "group", "op": "is", "values": []string{group}}}}, &segment)
+	c.copied(len(users), `select count(*) from users where id = any($1)`, users)
+	c.copied(1, `select count(*) from segments where id::text = $1`, segment.ID)
 	test := func(user int64, wants int) map[string]any {
 		return map[string]any{"user_id": fmt.Sprint(user), "wants": wants}
 	}

@@ -1,8 +1,11 @@
 package chaos_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -90,8 +93,29 @@ func launch(ctx context.Context, f *fleet, webs, workers int) *fleet {
 			t.Fatalf("%s: %v", m.name, err)
 		}
 	}
+	for _, m := range f.webs {
+		f.complete(ctx, m)
+	}
 	t.Cleanup(f.end)
 	return f
+}
+
+// complete waits until the web process answers for all databases.
+func (f *fleet) complete(ctx context.Context, m *member) {
+	for end := time.Now().Add(time.Minute); ; wait(50*time.Millisecond, ctx.Done()) {
+		var text []byte
+		r, err := http.Get("http://" + m.addr + "/readyz")
+		if err == nil {
+			text, err = io.ReadAll(r.Body)
+			_ = r.Body.Close()
+		}
+		if err == nil && !bytes.Contains(text, []byte("cell ")) {
+			return
+		}
+		if time.Now().After(end) {
+			f.t.Fatalf("%s: %s %v", m.name, text, err)
+		}
+	}
 }
 
 func (f *fleet) place(kind string) *member {

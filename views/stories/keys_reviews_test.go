@@ -32,7 +32,6 @@ func reviewKeys(add func(format string, values ...any)) {
 	add("review.field.%s", "coupons", "proposed")
 	add("kind_of.%s", "review")
 	add("object.%s", "review")
-	add("housekeeping.step.%s", "claim_signs")
 	add("protection.%s", "off", "standard", "strict")
 	add("protection.%s.help", "off", "standard", "strict")
 }

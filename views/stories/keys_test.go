@@ -161,12 +161,6 @@ func composed() map[string]bool {
 	add("journey.%s", "booked", "reminded", "opened", "claimed", "used")
 	add("journey.of_%s", "booked", "stock", "claimed")
 	add("nav.%s", "overview", "templates", "calendar", "results", "users", "channels", "queues", "housekeeping", "dead_messages", "shops", "staff", "keys", "audit", "deliver", "work", "settings")
-	add("housekeeping.step.%s", "accepted_messages", "alerts", "audit", "batches", "campaign_publications", "campaign_results", "campaigns", "channel_tests",
-		"coupon_operations", "coupon_orders", "coupons", "deleted_drafts", "drop_models", "drops", "event_days", "grant_rows", "handled_events", "handled_events_rest",
-		"hook_deliveries", "hook_events", "hook_hours", "hook_listeners", "idempotency_keys", "inbox_changes", "inbox_changes_seen", "job_errors", "jobs",
-		"mail_warmup", "notice_runs", "notices", "openings", "opt_out_changes", "opt_out_changes_seen", "orders", "phone_verifications", "recipe_lists", "reservations",
-		"sessions", "sms_early", "sms_replies", "sms_serials", "sms_spent", "staff_browsers", "standing_reservations", "upload_parts", "uploads", "uploads_erased", "user_changes", "wallet_passes",
-		"wallet_passes_unnoted")
 	add("legend.%s", "sent", "inflight", "skipped", "expired", "dead")
 	add("help.%s", "name", "description", "note", "amount_off", "max_off", "threshold", "opens_at", "closes_at", "valid_until")
 	add("kind_of.%s", "template", "shop", "staff", "key", "channel", "dead_message", "dead_letters", "user", "job", "coupon")

@@ -178,6 +178,9 @@ func (h *held) Unwrap() http.ResponseWriter { return h.ResponseWriter }
 // other cell is asked as long as no shop has moved.
 func (f *Front) byID(w http.ResponseWriter, r *http.Request, n cell.Number, id int64) {
 	moved := f.Places.Map().Moved
+	if id == ofCode && n != 0 { // home may have given the serial number before there was the cell
+		moved = append(slices.Clone(moved), 0)
+	}
 	if len(moved) == 0 {
 		f.cells[n].Handler.ServeHTTP(w, r)
 		return

@@ -93,6 +93,8 @@ type Options struct {
 	LinkDrop func(token string) (int64, bool)
 	// LinkCampaign returns the campaign of a link's token in a message of a campaign.
 	LinkCampaign func(token string) (int64, bool)
+	// Lists are the operations of the API whose answers all cells have a part of.
+	Lists []Operation
 	// OfOne reports whether the address is of a page of the console that is about one cell.
 	OfOne func(method, path string) bool
 	// Now is the clock.

@@ -107,6 +107,13 @@ func TestAShopThatMoved(t *testing.T) {
 	if calls.Load() != 2 {
 		t.Errorf("the first cell was asked %d times", calls.Load())
 	}
+	calls.Store(0)
+	f = newFront(&places{}, echo("a"), refusing(422, "code_invalid", &calls))
+	w := httptest.NewRecorder()
+	f.ServeHTTP(w, httptest.NewRequest("POST", "/api/v1/redemptions", strings.NewReader(`{"code":"1XBE"}`)))
+	if w.Header().Get("Program") != "a" || calls.Load() != 1 {
+		t.Errorf("a code that home made before there was the cell: %v, %d calls of the cell", w.Header(), calls.Load())
+	}
 	var moved atomic.Int64
 	f = newFront(p, refusing(409, "shop_moved", &moved), refusing(404, "template_not_found", &calls))
 	if status, o, _ := call(f, "GET", "/api/v1/templates/65", ""); status != 404 || o["code"] != "template_not_found" {

@@ -15,67 +15,58 @@ import (
 	"dropbell/domain/cell"
 )
 
-// list is an operation whose answer all cells have a part of. The zero list joins the arrays of the
-// answers, without pages.
-type list struct {
-	// items is the array of the answer that is merged by time, then id, the greatest first. Other
-	// arrays are joined.
-	items, at, id string
-	// cursor is the parameter of the next page.
-	cursor string
-	pages  pages
-	// ascending is whether order=asc puts the earliest first.
-	ascending bool
-	// counts are numbers that are added, up to a bound; latest are instants of which the latest counts.
-	counts map[string]int
-	latest []string
-	// sums is whether all numbers are added, also those of objects within the answer.
-	sums bool
+// A List says how the answers of all cells to one operation become one answer. The zero List joins the
+// arrays of the answers, without pages.
+type List struct {
+	// Items is the array of the answer that is merged by At, then ID, the greatest first. Other arrays are
+	// joined.
+	Items, At, ID string
+	// Cursor is the parameter of the next page.
+	Cursor string
+	Pages  Pages
+	// Ascending is whether order=asc puts the earliest first.
+	Ascending bool
+	// Counts are numbers that are added, up to a bound; Latest are instants of which the latest counts.
+	Counts map[string]int
+	Latest []string
+	// Sums is whether all numbers are added, also those of objects within the answer.
+	Sums bool
 }
 
-// pages is what the cursor of a list means.
-type pages int
+// Pages is what the cursor of a list means.
+type Pages int
 
 const (
-	// byItem: the cursor is the id of the last item.
-	byItem pages = iota
-	// byInstant: the cursor is the instant of the last item, and items of one instant stay together.
-	byInstant
-	// byPage: the cursor is the program's own. A page has the pages of all cells.
-	byPage
+	// ByItem: the cursor is the id of the last item.
+	ByItem Pages = iota
+	// ByInstant: the cursor is the instant of the last item, and items of one instant stay together.
+	ByInstant
+	// ByPage: the cursor is the program's own. A page has the pages of all cells.
+	ByPage
 )
 
 // usualLimit is how many items a page has unless the request says otherwise.
 const usualLimit = 50
 
-// lists are the lists of all cells by method and path below the base.
-var lists = []struct {
-	staff bool
-	path  string // * is any part
-	list
-}{
-	{false, "reservations", list{items: "reservations", at: "opens_at", id: "template_id", cursor: "before"}},
-	{false, "coupons", list{items: "coupons", at: "issued_at", id: "coupon_id", cursor: "before"}},
-	{false, "inbox", list{items: "items", at: "at", id: "id", cursor: "before", pages: byInstant, counts: map[string]int{"unread": 100}, latest: []string{"read_through"}}},
-	{false, "series/reservations", list{}}, {true, "series", list{}},
-	{true, "users/*/coupons", list{items: "coupons", at: "issued_at", id: "coupon_id", cursor: "before"}},
-	{true, "templates", list{items: "templates", at: "opens_at", id: "id", cursor: "after", pages: byPage, ascending: true}},
-	{true, "campaigns", list{items: "campaigns", at: "created_at", id: "id", cursor: "before"}},
-	{true, "reviews", list{items: "groups", at: "found_at", id: "id", cursor: "before", pages: byPage}},
-	{true, "shops", list{items: "shops", id: "number"}}, {true, "webhooks", list{}}, {true, "dead-letters", list{}}, {true, "budgets", list{}}, {true, "capacity", list{sums: true}},
+// An Operation is an operation of the API, with the method GET, whose answer all cells have a part of.
+// Path is below the base and the first part of addresses of staff; {name} is any part.
+type Operation struct {
+	Staff bool
+	Path  string
+	List
 }
 
-func listAt(method string, staff bool, part []string) (list, bool) {
+func (f *Front) listAt(method string, staff bool, part []string) (List, bool) {
 	if method != http.MethodGet {
-		return list{}, false
+		return List{}, false
 	}
-	for _, l := range lists {
-		want := strings.Split(l.path, "/")
-		if l.staff == staff && slices.EqualFunc(want, part, func(a, b string) bool { return a == "*" || a == b }) {
-			return l.list, true
+	for _, o := range f.Lists {
+		want := strings.Split(o.Path, "/")
+		if o.Staff == staff && slices.EqualFunc(want, part, func(a, b string) bool { return strings.HasPrefix(a, "{") || a == b }) {
+			return o.List, true
 		}
 	}
-	return list{}, false
+	return List{}, false
 }
 
 // object is an answer in JSON.
@@ -101,9 +92,9 @@ type part struct {
 }
 
 // serve answers the request with the parts of all cells.
-func (l list) serve(f *Front, w http.ResponseWriter, r *http.Request) {
+func (l List) serve(f *Front, w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
-	cursors := f.cursors(q.Get(l.cursor))
+	cursors := f.cursors(q.Get(l.Cursor))
 	limit, err := strconv.Atoi(q.Get("limit"))
 	if err != nil {
 		limit = usualLimit
@@ -116,13 +107,13 @@ func (l list) serve(f *Front, w http.ResponseWriter, r *http.Request) {
 	}
 	got := f.ask(r.Context(), ask, func(ctx context.Context, n int) *http.Request {
 		c := again(ctx, r, nil)
-		if l.cursor != "" && q.Has(l.cursor) {
+		if l.Cursor != "" && q.Has(l.Cursor) {
 			own := url.Values{}
 			for name, values := range q {
 				own[name] = values
 			}
-			if own.Set(l.cursor, cursors[n]); cursors[n] == "" {
-				own.Del(l.cursor)
+			if own.Set(l.Cursor, cursors[n]); cursors[n] == "" {
+				own.Del(l.Cursor)
 			}
 			u := *r.URL
 			u.RawQuery = own.Encode()
@@ -147,8 +138,8 @@ func (l list) serve(f *Front, w http.ResponseWriter, r *http.Request) {
 		f.refusal(w, r, of(answers, ask))
 		return
 	}
-	if l.items != "" {
-		l.merge(joined, parts, limit, cursors, r.URL.Query().Get("order") == "asc" && l.ascending)
+	if l.Items != "" {
+		l.merge(joined, parts, limit, cursors, r.URL.Query().Get("order") == "asc" && l.Ascending)
 	}
 	header := w.Header()
 	for _, n := range ask {
@@ -186,15 +177,15 @@ func (f *Front) nameOf(h http.Header, answers []*answer, asked []int) {
 }
 
 // part reads the items of one cell's answer.
-func (l list) part(n int, o object) part {
+func (l List) part(n int, o object) part {
 	p := part{cell: n, next: text(o["next"])}
 	var raws []json.RawMessage
-	_ = json.Unmarshal(o[l.items], &raws)
+	_ = json.Unmarshal(o[l.Items], &raws)
 	for _, raw := range raws {
 		var fields object
 		_ = json.Unmarshal(raw, &fields)
-		it := item{id: text(fields[l.id]), raw: raw}
-		it.at, _ = time.Parse(time.RFC3339Nano, text(fields[l.at]))
+		it := item{id: text(fields[l.ID]), raw: raw}
+		it.at, _ = time.Parse(time.RFC3339Nano, text(fields[l.At]))
 		p.items = append(p.items, it)
 	}
 	return p
@@ -206,20 +197,20 @@ func text(raw json.RawMessage) (s string) {
 }
 
 // join adds what an answer has beside the items.
-func (l list) join(to, o object) {
+func (l List) join(to, o object) {
 	for name, raw := range o {
 		old, has := to[name]
 		switch {
-		case name == l.items || name == "next":
+		case name == l.Items || name == "next":
 		case !has:
 			to[name] = raw
-		case l.counts[name] > 0:
+		case l.Counts[name] > 0:
 			var a, b int
 			_, _ = json.Unmarshal(old, &a), json.Unmarshal(raw, &b)
-			to[name], _ = json.Marshal(min(a+b, l.counts[name]))
-		case slices.Contains(l.latest, name):
+			to[name], _ = json.Marshal(min(a+b, l.Counts[name]))
+		case slices.Contains(l.Latest, name):
 			to[name], _ = json.Marshal(later(text(old), text(raw)))
-		case l.sums && raw[0] != '[' && raw[0] != '"':
+		case l.Sums && raw[0] != '[' && raw[0] != '"':
 			to[name] = added(old, raw)
 		case len(raw) > 0 && raw[0] == '[':
 			var a, b []json.RawMessage
@@ -247,12 +238,12 @@ func added(a, b json.RawMessage) json.RawMessage {
 
 // merge adds a page of at most limit items, and the cursor of the next one. The cursor of a cell whose
 // part is missing stays, so that a later page has its items.
-func (l list) merge(to object, parts []part, limit int, cursors []string, ascending bool) {
+func (l List) merge(to object, parts []part, limit int, cursors []string, ascending bool) {
 	var page []item
 	next := ""
-	switch l.pages {
-	case byItem:
-		if l.cursor == "" {
+	switch l.Pages {
+	case ByItem:
+		if l.Cursor == "" {
 			for _, p := range parts {
 				page = append(page, p.items...)
 			}
@@ -261,7 +252,7 @@ func (l list) merge(to object, parts []part, limit int, cursors []string, ascend
 		}
 		page = take(parts, limit, cursors)
 		next = joinCursors(cursors)
-	case byInstant:
+	case ByInstant:
 		more := false
 		for _, p := range parts {
 			page = append(page, p.items...)
@@ -276,7 +267,7 @@ func (l list) merge(to object, parts []part, limit int, cursors []string, ascend
 			next = page[end-1].at.Format(time.RFC3339Nano)
 		}
 		page = page[:end]
-	case byPage:
+	case ByPage:
 		for _, p := range parts {
 			page = append(page, p.items...)
 			if cursors[p.cell] = p.next; p.next == "" {
@@ -295,7 +286,7 @@ func (l list) merge(to object, parts []part, limit int, cursors []string, ascend
 	for i, it := range page {
 		raws[i] = it.raw
 	}
-	to[l.items], _ = json.Marshal(raws)
+	to[l.Items], _ = json.Marshal(raws)
 	if next != "" {
 		to["next"], _ = json.Marshal(next)
 	}

@@ -39,7 +39,10 @@ func newFront(p *places, programs ...http.Handler) *Front {
 	for i, h := range programs {
 		list = append(list, &Cell{Name: string(rune('a' + i)), Handler: h})
 	}
-	return New(list, Options{Places: p, Now: time.Now,
+	return New(list, Options{Places: p, Now: time.Now, Lists: []Operation{
+		{false, "coupons", List{Items: "coupons", At: "issued_at", ID: "coupon_id", Cursor: "before"}},
+		{false, "inbox", List{Items: "items", At: "at", ID: "id", Cursor: "before", Pages: ByInstant, Counts: map[string]int{"unread": 100}, Latest: []string{"read_through"}}},
+		{true, "users/{id}/data", List{}}, {true, "capacity", List{Sums: true}}},
 		CodeCell: func(typed string) (cell.Number, bool) {
 			n, err := strconv.Atoi(typed[:min(1, len(typed))])
 			return cell.Number(n), err == nil

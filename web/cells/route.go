@@ -189,7 +189,7 @@ func (f *Front) ofAPI(r *http.Request, part []string) target {
 	if len(part) == 0 {
 		return target{}
 	}
-	if l, ok := listAt(r.Method, staff, part); ok {
+	if l, ok := f.listAt(r.Method, staff, part); ok {
 		if t, one := f.byQuery(r.URL.Query()); staff && one {
 			return t
 		}
@@ -224,8 +224,6 @@ func (f *Front) ofAPI(r *http.Request, part []string) target {
 	case r.Method == http.MethodPost && name == "inbox", r.Method == http.MethodPut && name == "preferences",
 		staff && r.Method == http.MethodDelete && name == "users":
 		return target{all: (*Front).everywhere}
-	case staff && r.Method == http.MethodGet && name == "users" && len(part) == 3 && part[2] == "data":
-		return target{all: list{}.serve}
 	case name == "coupons" && len(part) == 2 && part[1] == "qualify", name == "orders" && len(part) == 3:
 		return target{reads: true, must: "name coupons, or the shop of the order: this installation has several databases"}
 	case name == "dead-letters" && r.Method == http.MethodPost:
@@ -263,6 +261,9 @@ func (f *Front) byQuery(q url.Values) (target, bool) {
 	return target{}, false
 }
 
+// ofCode stands for the id of a redeem code, which has none.
+const ofCode = -1
+
 // byBody returns the target that a body in JSON names, which is t for any other body.
 func (f *Front) byBody(t target, body []byte) target {
 	var of struct {
@@ -294,10 +295,10 @@ func (f *Front) byBody(t target, body []byte) target {
 		}
 	}
 	if n, ok := f.CodeCell(of.Code); ok && of.Code != "" {
-		if int(n) >= len(f.cells) { // of a cell that was removed
+		if int(n) >= len(f.cells) { // home gives serial numbers that are of no cell
 			n = 0
 		}
-		return target{cell: n, id: -1}
+		return target{cell: n, id: ofCode}
 	}
 	return target{must: t.must}
 }

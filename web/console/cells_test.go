@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -27,7 +28,7 @@ func twoDatabases(t *testing.T) (g, o *consoletest.Fixture, silent *atomic.Bool)
 	o.Must(err)
 	g = consoletest.New(t, func(d *console.Deps) {
 		d.Cells, d.Cell = []string{"a", "b"}, "a"
-		d.Others = []shell.Another{{Name: "b", Shops: o.Stores.Templates, Answers: func() bool { return !silent.Load() }}}
+		d.Others = []shell.Another{{Name: "b", Shops: o.Stores.Templates, Answers: func() bool { return !silent.Load() }, Unread: o.Given.Unread}}
 		d.ShopCell = func(shop int64) (int, bool) { return int(min(1, shop/20)), shop < 20 || !silent.Load() }
 		d.Settle = func(_ context.Context, _ int64, do func(int)) error { do(1); return nil }
 		d.Join(o.Given)
@@ -117,7 +118,7 @@ func TestFormsOfAllShops(t *testing.T) {
 	for _, at := range []string{"/codes", "/notices", "/forecast", "/coupons/together?shop=20"} {
 		b.Get(at).Is(200).HasNot(`action="/cells"`)
 	}
-	b.Get("/jobs").Is(200).Has(`action="/cells"`)
+	b.Get("/queues").Is(200).Has(`action="/cells"`)
 
 	silent.Store(true)
 	for _, at := range []string{"/budgets", "/webhooks", "/grants", "/codes", "/notices", "/series", "/recipes", "/forecast", "/coupons/locks", "/campaigns/new"} {
@@ -198,4 +199,133 @@ func TestPagesOfAllDatabases(t *testing.T) {
 	for _, at := range []string{"/audit.csv", "/audit.csv?q=reason+of", "/results.csv", "/money.csv"} {
 		b.Get(at).Is(http.StatusServiceUnavailable)
 	}
+}
+
+// TestListsByTimeOfAllDatabases: jobs, alerts, deliveries and recent customers of all databases are one
+// list by time, with its pages and its file. A database that does not answer is named, and its rows follow
+// when it is back. The bell counts the alerts of all databases, and a customer's figures are their sum.
+func TestListsByTimeOfAllDatabases(t *testing.T) {
+	g, o, silent := twoDatabases(t)
+	b := g.As(staff.Viewer)
+	var members string
+	g.Must(g.SQL.QueryRow(t.Context(), `select jsonb_agg(s)::text from staff s`).Scan(&members))
+	o.Exec(`insert into staff overriding system value select * from jsonb_populate_recordset(null::staff, $1::text::jsonb)`, members)
+	const each = 20
+	var jobs, batches []string
+	for i := range 2 * each {
+		of, shop := g, 10
+		if i%2 > 0 {
+			of, shop = o, 20
+		}
+		name, at := fmt.Sprintf("Row %02d.", i), g.Now().Add(-time.Hour*time.Duration(i+1))
+		of.Exec(`insert into jobs (kind, title, shop_number, needs, state, created_by, actor, created_at) values ('coupons.grant', $1, $2, 'view', 'done', 'system', '{}', $3)`, name, shop, at)
+		of.Exec(`insert into alerts (kind, key, shop_number, name, count, path, raised_at) values ('sold_out', $1, $2, $1, 5, '/queues', $3)`, name, shop, at)
+		batches = append(batches, fmt.Sprint(of.Number(`insert into batches (kind, owner_id, channel, from_user, to_user, due_at, worthless_after, due, due_count)
+			values ('test', $1, 0, 1, 1, $2, $2, '\x00', 1) returning id`, i, at)))
+		jobs = append(jobs, name)
+	}
+	// pages returns what item finds on the pages of a list, one after another.
+	pages := func(path string, item *regexp.Regexp) (got []string, n int) {
+		t.Helper()
+		next := regexp.MustCompile(`href="(` + path + `\?[^"]*(?:before|after)=[^"]+)"`)
+		for at := path; at != ""; n++ {
+			text := b.Get(at).Is(200).HasNot(`action="/cells"`).Body
+			for _, m := range item.FindAllStringSubmatch(text, -1) {
+				got = append(got, m[1])
+			}
+			at = ""
+			if m := next.FindStringSubmatch(text); m != nil {
+				at = html.UnescapeString(m[1])
+			}
+		}
+		return got, n
+	}
+	named, batch := regexp.MustCompile(`>(Row \d\d\.)<`), regexp.MustCompile(`row-link" href="/deliveries/(\d+)"`)
+	told := regexp.MustCompile(`“(Row \d\d\.)”`)
+	bell := b.Get("/shops").Is(200).Body
+	if !strings.Contains(bell, `class="bell-count" aria-hidden="true">40<`) {
+		t.Error("the bell does not count the alerts of both databases")
+	}
+	for path, list := range map[string]struct {
+		item *regexp.Regexp
+		want []string
+	}{"/jobs": {named, jobs}, "/alerts": {told, jobs}, "/deliveries": {batch, batches}} {
+		if got, n := pages(path, list.item); !slices.Equal(got, list.want) || n != 2 {
+			t.Errorf("%s: %d pages of %q", path, n, got)
+		}
+	}
+	b.Get("/alerts").Is(200).Has(`href="/queues?cell=a"`, `href="/queues?cell=b"`)
+	if text := b.Get("/shops").Is(200).Body; strings.Contains(text, "bell-count") {
+		t.Error("the alerts that were looked at are new")
+	}
+	b.Get("/alerts/settings").Is(200).HasNot(`action="/cells"`)
+	for _, path := range []string{"/jobs.csv", "/deliveries.csv"} {
+		if rows := consoletest.RowsOf(b.Get(path).Is(200)); len(rows) != 2*each+1 {
+			t.Errorf("%s has %d rows", path, len(rows))
+		}
+	}
+	b.Post("/alerts/settings", url.Values{"kind": {"late"}}).To("/alerts/settings")
+	if n := g.Number(`select count(*) from alert_readers where 'sold_out' = any(muted)`) + o.Number(`select count(*) from alert_readers where 'sold_out' = any(muted)`); n != 2 {
+		t.Errorf("%d databases know which alerts the member does not want to see", n)
+	}
+
+	for _, of := range []*consoletest.Fixture{g, o} {
+		of.Exec(`insert into users (id, name) values (7, 'Ann'), (8, 'Ben')`)
+	}
+	g.Locks(g.Gives(g.Published(10, 2*time.Hour), 7), "ORDER-1")
+	second := o.Published(20, 2*time.Hour)
+	o.Locks(o.Gives(second, 8), "ORDER-2")
+	o.Locks(o.Gives(second, 7), "ORDER-3")
+	text := b.Get("/users").Is(200).Has(`href="/users/7?cell=b"`, `href="/users/8?cell=b"`, "0 of 2", "0 of 1").HasNot(`action="/cells"`).Body
+	if strings.Count(text, ">Ann<") != 1 {
+		t.Error("a customer of both databases has two rows")
+	}
+	b.Get("/users?q=ann").Is(200).Has(`href="/users/7"`).HasNot(`action="/cells"`)
+	b.Get("/users/7").Is(200).Has(`action="/cells"`)
+
+	silent.Store(true)
+	for _, path := range []string{"/jobs", "/deliveries", "/alerts", "/users"} {
+		b.Get(path).Is(200).Has("do not answer: b")
+	}
+	for _, path := range []string{"/jobs.csv", "/deliveries.csv"} {
+		b.Get(path).Is(http.StatusServiceUnavailable)
+	}
+	b.Get("/jobs").Is(200).Has("Row 00.", "Row 38.").HasNot("Row 01.")
+	// A page that was read without a database leaves its rows to the page after it.
+	o.Exec(`delete from batches`)
+	g.Exec(`insert into batches (kind, owner_id, channel, from_user, to_user, due_at, worthless_after, due, due_count)
+		select 'test', n, 0, 1, 1, now() - n * interval '1 day', now(), '\x00', 1 from generate_series(10, 40) n`)
+	late := o.Number(`insert into batches (kind, owner_id, channel, from_user, to_user, due_at, worthless_after, due, due_count)
+		values ('test', 1, 0, 1, 1, now(), now(), '\x00', 1) returning id`)
+	next := regexp.MustCompile(`href="(/deliveries\?[^"]*after=[^"]+)"`).FindStringSubmatch(b.Get("/deliveries").Is(200).Body)
+	silent.Store(false)
+	b.Get(html.UnescapeString(next[1])).Is(200).Has(fmt.Sprintf(`"/deliveries/%d"`, late))
+}
+
+// TestADraftStaysInItsDatabase: the parts of the form of a draft offer the shops of its database alone, and
+// name a shop of another one as an error, as saving does.
+func TestADraftStaysInItsDatabase(t *testing.T) {
+	g, o, _ := twoDatabases(t)
+	d := g.Draft(10, 4*time.Hour)
+	b := g.As(staff.Admin)
+	path := shell.TemplateURL(d.ID) + "/edit"
+	form := b.Get(path).Is(200).Has("Shop 10").HasNot("Shop 20").Form(path)
+	b.Post("/templates/message", form).Is(200).Has("Shop 10").HasNot("Shop 20")
+	form.Set("shop_number", "20")
+	for _, at := range []string{"/templates/preview", "/templates/message"} {
+		b.Post(at, form).Is(200).Has("does not exist; choose one of the shops").HasNot("Shop 20")
+	}
+	b.Post(path, form).Is(http.StatusUnprocessableEntity).Has("does not exist; choose one of the shops")
+	if n := g.Number(`select count(*) from templates where shop_number = 10`) + o.Number(`select count(*) from templates`); n != 1 {
+		t.Errorf("%d drops", n)
+	}
+	letter := b.Get("/campaigns/new").Is(200).Form("/campaigns")
+	for name, value := range map[string]string{"name": "Letter", "shop": "20", "audience": "all", "title": "Hello", "body": "Come"} {
+		letter.Set(name, value)
+	}
+	b.Post("/campaigns", letter).Is(http.StatusSeeOther)
+	letter.Set("edited_id", fmt.Sprint(o.Number(`select max(id) from campaigns`)))
+	b.Post("/campaigns/preview", letter).Is(200).HasNot("does not exist; choose one of the shops")
+	letter.Set("shop", "10")
+	b.Post("/campaigns/preview", letter).Is(200).Has("does not exist; choose one of the shops")
 }

@@ -44,7 +44,8 @@ type Deps struct {
 // dependencies. [shell.Deps.Others] has the same databases in the same order.
 func (d *Deps) Join(o Deps) {
 	o.shareMessages()
-	d.Access.Others, d.Campaigns.Others, d.Coupons.Others = append(d.Access.Others, o.Access), append(d.Campaigns.Others, o.Campaigns), append(d.Coupons.Others, o.Coupons)
+	d.Access.Others, d.Audience.Others = append(d.Access.Others, o.Access), append(d.Audience.Others, o.Audience)
+	d.Campaigns.Others, d.Coupons.Others = append(d.Campaigns.Others, o.Campaigns), append(d.Coupons.Others, o.Coupons)
 	d.Delivery.Others, d.Drops.Others, d.Search.Others = append(d.Delivery.Others, o.Delivery), append(d.Drops.Others, o.Drops), append(d.Search.Others, o.Search)
 	d.Work.Others = append(d.Work.Others, o.Work)
 }

@@ -68,7 +68,7 @@ func (p *program) joinedHandler(ctx context.Context) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	front := cells.New(list, cells.Options{Places: p.places, Now: time.Now, OfOne: p.console.OfOne,
+	front := cells.New(list, cells.Options{Places: p.places, Now: time.Now, Lists: p.lists, OfOne: p.console.OfOne,
 		CodeCell: func(typed string) (cell.Number, bool) {
 			code, err := redeemcode.Parse(typed)
 			if err != nil {

@@ -33,8 +33,9 @@ func (p *program) newConsole(described *api.API) *console.Console {
 		}
 	}
 	for i, one := range p.others {
-		d.Others = append(d.Others, shell.Another{Name: one.Config.CellName(), Shops: one.Stores.Templates, Answers: p.places.answers(i + 1)})
-		d.Join(one.consoleDeps(described))
+		further := one.consoleDeps(described)
+		d.Others = append(d.Others, shell.Another{Name: one.Config.CellName(), Shops: one.Stores.Templates, Answers: p.places.answers(i + 1), Unread: further.Unread})
+		d.Join(further)
 	}
 	return console.New(d)
 }

@@ -53,6 +53,7 @@ import (
 	"dropbell/domain/user"
 	"dropbell/domain/waitlist"
 	apidelivery "dropbell/web/api/delivery"
+	"dropbell/web/cells"
 	"dropbell/web/console"
 	"dropbell/web/middleware"
 	"dropbell/web/pictures"
@@ -111,6 +112,8 @@ type program struct {
 	processes *app.Processes
 	// limiters are shared with the other web processes.
 	limiters map[string]*middleware.Limiter
+	// lists are the operations of the API whose answers all cells have a part of.
+	lists []cells.Operation
 
 	// access is set once the first admin and the first key exist.
 	access atomic.Bool
@@ -298,7 +301,7 @@ func (p *program) handler(ctx context.Context) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.limiters = apiHandler.Limiters()
+	p.limiters, p.lists = apiHandler.Limiters(), apiHandler.Lists()
 	p.processes = p.NewProcesses("web", 0, "api")
 	p.Registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "dropbell_inbox_streams", Help: "Connected inbox clients."},

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"dropbell/adapters/postgres/internal/pg"
+	"dropbell/domain/cell"
 	"dropbell/domain/event"
 	"dropbell/domain/job"
 	"dropbell/domain/redeemcode"
@@ -158,17 +159,29 @@ func stillSellable(ctx context.Context, tx pgx.Tx, templateID int64) error {
 // thousand codes, about one range in a hundred is taken.
 const rangeTries = 50
 
+// ownSerialsSQL returns the cells whose serial numbers the database gives: a further cell gives its own, by
+// which a code finds its database, and home gives all that are of no cell.
+const ownSerialsSQL = `
+select n::bigint from cell c, generate_series(0, 63) n where n = c.number or c.number = 0
+    and not exists (select from copying_cells k where k.cell = n) and not exists (select from removed_cells r where r.cell = n) order by n`
+
 // insertBatch gives the batch a random range of serial numbers. A restored database does not
 // know the serial numbers that were allocated after its backup. Random ranges meet these
 // numbers only by chance; a counter would always allocate them again. For two batches of ten
 // thousand codes the probability is 1 in 55 million, for two batches of a million codes 1 in
 // 550,000.
 func (s Codes) insertBatch(ctx context.Context, tx pgx.Tx, n redeemcode.NewBatch) (id int64, err error) {
+	own, err := pgx.CollectRows(pg.Rows(ctx, tx, ownSerialsSQL), pgx.RowTo[int64])
+	if err != nil {
+		return 0, err
+	}
+	width := cell.CodeSerials - n.Count // the last number of a cell is not used, since the very last one is none
 	for range rangeTries {
-		place, err := s.Random(int64(redeemcode.MaxSerial) - n.Count + 1)
+		place, err := s.Random(int64(len(own)) * width)
 		if err != nil {
 			return 0, err
 		}
+		place = own[place/width]*cell.CodeSerials + place%width
 		// The template's row is locked, so the request key cannot conflict, only the range.
 		err = tx.QueryRow(ctx, `insert into code_batches (template_id, first_serial, count, key_id, request_key, created_by)
 			values ($1, $2, $3, $4, $5, $6) on conflict do nothing returning id`,

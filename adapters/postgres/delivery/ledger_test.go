@@ -152,10 +152,14 @@ func TestBatchesByEveryFilter(t *testing.T) {
 				want = append(want, fmt.Sprint(b.ID, b.Kind, b.TemplateID, b.Slot, b.Channel, b.State, b.Counts, b.Waiting, b.who[q.UserID]))
 			}
 		}
-		w.Must(ledger.EachBatch(t.Context(), by, q, func(b delivery.BatchRow) error {
-			got = append(got, fmt.Sprint(b.ID, b.Kind, b.TemplateID, b.Slot, b.Channel, b.State, b.Counts, b.Waiting, b.Outcome))
-			return nil
-		}))
+		for more := true; more; {
+			page, err := ledger.Batches(t.Context(), by, q)
+			w.Must(err)
+			for _, b := range page.List {
+				got = append(got, fmt.Sprint(b.ID, b.Kind, b.TemplateID, b.Slot, b.Channel, b.State, b.Counts, b.Waiting, b.Outcome))
+			}
+			more, q.After = page.More, page.Next
+		}
 		if !slices.Equal(got, want) {
 			t.Fatalf("%+v:\ngot  %v\nwant %v", q, got, want)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"dropbell/domain/user"
 	"dropbell/web/api/pipeline"
+	"dropbell/web/cells"
 )
 
 func (h *handlers) eraseRoutes() {
@@ -24,7 +25,7 @@ func (h *handlers) eraseRoutes() {
 			return &struct{}{}, h.Users.LiftErasure(ctx, pipeline.ActorOf(ctx), user.ID(id))
 		}))
 	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodGet, "/admin/users/{id}/data", "user-data", "Everything stored about a user",
-		pipeline.Route{Description: "To answer a user's request for their data: the rows of every table that contains the user's id, by table. The export is recorded in the audit log."}),
+		pipeline.Route{Cells: &cells.List{}, Description: "To answer a user's request for their data: the rows of every table that contains the user's id, by table. The export is recorded in the audit log."}),
 		pipeline.ByID(func(ctx context.Context, id int64) (*struct{ Body map[string]any }, error) {
 			raw, err := h.Users.Everything(ctx, pipeline.ActorOf(ctx), user.ID(id))
 			if err != nil {

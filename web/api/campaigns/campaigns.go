@@ -14,6 +14,7 @@ import (
 	"dropbell/domain/user"
 	"dropbell/web/api/parts"
 	"dropbell/web/api/pipeline"
+	"dropbell/web/cells"
 )
 
 // CampaignList is one page of campaigns.
@@ -103,7 +104,7 @@ func Routes(pl *pipeline.Pipeline, d Deps) {
 	}
 	pipeline.Register(h.Pipeline, op(http.MethodPost, "", "create-campaign", "Create a campaign",
 		pipeline.Route{Status: http.StatusCreated, Example: campaignExample, Description: "It is a draft until it is published.", Codes: []string{"shop_moved"}}), h.createCampaign)
-	pipeline.Register(h.Pipeline, op(http.MethodGet, "", "list-campaigns", "List campaigns", pipeline.Route{Description: "The newest first."}), h.listCampaigns)
+	pipeline.Register(h.Pipeline, op(http.MethodGet, "", "list-campaigns", "List campaigns", pipeline.Route{Description: "The newest first.", Cells: &cells.List{At: "created_at", ID: "id"}}), h.listCampaigns)
 	pipeline.Register(h.Pipeline, op(http.MethodPost, "/estimate", "estimate-audience", "Say about how many users an audience has",
 		pipeline.Route{Example: `{"audience":{"all":true}}`, Codes: []string{"segment_not_found", "template_not_found"}}), h.estimateAudience)
 	pipeline.Register(h.Pipeline, op(http.MethodGet, "/{id}", "get-campaign", "Show a campaign and its progress", pipeline.Route{}), pipeline.ByID(h.campaignByID))

@@ -14,6 +14,7 @@ import (
 	"dropbell/domain/user"
 	"dropbell/web/api/parts"
 	"dropbell/web/api/pipeline"
+	"dropbell/web/cells"
 )
 
 // ClaimWish is the request for one coupon.
@@ -67,7 +68,7 @@ func (h *handlers) claimRoutes() {
 	pipeline.Register(h.Pipeline, pipeline.Route{Method: http.MethodGet, Path: "/claims/{id}", ID: "get-claim",
 		Summary: "Show a claim", Codes: []string{"claim_not_found"}}, h.claimByID)
 	pipeline.Register(h.Pipeline, pipeline.Route{Method: http.MethodGet, Path: "/coupons", ID: "list-coupons",
-		Summary: "List the user's coupons", Description: "The newest first."}, h.coupons)
+		Summary: "List the user's coupons", Description: "The newest first.", Cells: &cells.List{At: "issued_at", ID: "coupon_id"}}, h.coupons)
 }
 
 type claimRequest struct {

@@ -9,6 +9,7 @@ import (
 
 	"dropbell/domain/review"
 	"dropbell/web/api/pipeline"
+	"dropbell/web/cells"
 )
 
 // CouponReview is what the owner of a coupon reads about its review.
@@ -103,7 +104,7 @@ func (h *handlers) reviewRoutes() {
 		Summary: "Show how fair a drop was", Description: "The public figures of a drop once it is over or sold out: claims, refusals, and coupons that were suspended, taken back from scripts and restored. Refusals are counted for protected drops. Needs no credentials.",
 		Codes: []string{"template_not_found"}}, pipeline.ByID(h.fairness))
 	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodGet, "/admin/reviews", "list-reviews", "List groups of claims that reviews found",
-		pipeline.Route{Description: "Those that changed last first; the groups of one drop the largest first."}), h.reviews)
+		pipeline.Route{Description: "Those that changed last first; the groups of one drop the largest first.", Cells: &cells.List{At: "changed_at", ID: "id", Pages: cells.ByPage}}), h.reviews)
 	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodGet, "/admin/reviews/{id}", "get-review", "Show a group of claims", pipeline.Route{Codes: []string{"review_not_found"}}),
 		pipeline.ByID(func(ctx context.Context, id int64) (*groupAnswer, error) { return h.group(ctx, id) }))
 	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodGet, "/admin/reviews/{id}/coupons", "list-review-coupons", "List the coupons of a group",

@@ -8,6 +8,7 @@ import (
 	"dropbell/domain/coupon"
 	"dropbell/domain/user"
 	"dropbell/web/api/pipeline"
+	"dropbell/web/cells"
 )
 
 // AdminCouponList is one page of a user's coupons.
@@ -18,7 +19,7 @@ type AdminCouponList struct {
 
 func (h *handlers) staffRoutes() {
 	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodGet, "/admin/users/{id}/coupons", "list-user-coupons", "List a user's coupons",
-		pipeline.Route{Description: "The newest first; keys that are limited to shops see the coupons of these."}), h.userCoupons)
+		pipeline.Route{Description: "The newest first; keys that are limited to shops see the coupons of these.", Cells: &cells.List{At: "issued_at", ID: "coupon_id"}}), h.userCoupons)
 	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodPost, "/admin/coupons/{id}/revoke", "revoke-coupon", "Revoke an unused coupon",
 		pipeline.Route{Description: "With return_to_stock it no longer counts as issued and another user can get one, while the user's limit still counts it. " +
 			"Without, it stays issued. Repeating it changes nothing, not even this choice. Refunded and expired coupons never return to stock.",

@@ -9,6 +9,7 @@ import (
 
 	"dropbell/domain/delivery"
 	"dropbell/web/api/pipeline"
+	"dropbell/web/cells"
 )
 
 // DeadLetterFilter selects dead letters; absent fields select everything.
@@ -73,7 +74,7 @@ type deadLetterOrder struct {
 
 func (h *handlers) deadLetterRoutes() {
 	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodGet, "/admin/dead-letters", "list-dead-letters", "Count dead letters by channel and kind of error",
-		pipeline.Route{Description: "The most frequent first."}), h.deadLetters)
+		pipeline.Route{Description: "The most frequent first.", Cells: &cells.List{}}), h.deadLetters)
 	for _, action := range []delivery.DeadLetterAction{delivery.Replay, delivery.Discard} {
 		summary, text := "Replay dead letters", "In the background. Users whom another attempt has reached are not sent the message again, and nothing is sent after the opening."
 		if action == delivery.Discard {

@@ -7,6 +7,7 @@ import (
 
 	"dropbell/domain/inbox"
 	"dropbell/web/api/pipeline"
+	"dropbell/web/cells"
 )
 
 // Message is one in-app message.
@@ -47,7 +48,8 @@ type ReadState struct {
 
 func (h *handlers) inboxRoutes() {
 	pipeline.Register(h.Pipeline, pipeline.Route{Method: http.MethodGet, Path: "/inbox", ID: "inbox",
-		Summary: "List the user's in-app messages", Description: "The newest first."}, h.inbox)
+		Summary: "List the user's in-app messages", Description: "The newest first.",
+		Cells: &cells.List{At: "at", ID: "id", Pages: cells.ByInstant, Counts: map[string]int{"unread": 100}, Latest: []string{"read_through"}}}, h.inbox)
 	pipeline.Register(h.Pipeline, pipeline.Route{Method: http.MethodPost, Path: "/inbox/read", ID: "mark-read",
 		Summary: "Mark messages as read", Example: `{"through":"2027-01-01T12:00:00Z"}`}, h.markRead)
 	h.streamRoute()

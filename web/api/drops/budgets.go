@@ -8,6 +8,7 @@ import (
 	"dropbell/domain/budget"
 	"dropbell/domain/money"
 	"dropbell/web/api/pipeline"
+	"dropbell/web/cells"
 )
 
 // Budget limits what the coupons of a drop, of a shop's drops in one currency, or of a campaign may take off.
@@ -43,7 +44,7 @@ type ShopBudgetWish struct {
 
 func (h *handlers) budgetRoutes() {
 	const effect = "A drop that does not fit with its whole stock cannot be published, and its stock cannot be raised beyond it (budget_short). So issued coupons never pass a budget."
-	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodGet, "/admin/budgets", "list-budgets", "List budgets", pipeline.Route{Description: "Of shops, and of drops and campaigns that have not ended more than a week ago."}), h.listBudgets)
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodGet, "/admin/budgets", "list-budgets", "List budgets", pipeline.Route{Cells: &cells.List{}, Description: "Of shops, and of drops and campaigns that have not ended more than a week ago."}), h.listBudgets)
 	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodPut, "/admin/templates/{id}/budget", "put-template-budget", "Set the budget of a drop",
 		pipeline.Route{Description: effect, Status: http.StatusNoContent, Codes: []string{"template_not_found", "budget_not_found", "budget_committed"}, Example: `{"amount":1000000,"reason":"As planned"}`}), h.putDropBudget)
 	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodPut, "/admin/shops/{number}/budget", "put-shop-budget", "Set the budget of a shop",

@@ -8,6 +8,7 @@ import (
 	"dropbell/domain/forecast"
 	"dropbell/domain/staff"
 	"dropbell/web/api/pipeline"
+	"dropbell/web/cells"
 )
 
 // Capacity is how many processes are wanted now, and why.
@@ -48,7 +49,7 @@ type capacityInput struct {
 
 func (h *handlers) capacityRoute() {
 	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodGet, "/admin/capacity", "capacity", "Show how many processes are wanted now",
-		pipeline.Route{Description: "For autoscalers, such as KEDA's metrics-api: the processes for the openings, reminders and campaigns of the next 15 minutes, computed from reservations, " +
+		pipeline.Route{Cells: &cells.List{Sums: true}, Description: "For autoscalers, such as KEDA's metrics-api: the processes for the openings, reminders and campaigns of the next 15 minutes, computed from reservations, " +
 			"the forecast and measured costs. A rush lasts ten seconds, so scaling that reacts to it is too late. The paths web, worker, worker_roles.delivery and worker_roles.gate are numbers."}), h.capacity)
 }
 

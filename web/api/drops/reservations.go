@@ -15,6 +15,7 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/web/api/pipeline"
+	"dropbell/web/cells"
 )
 
 // ReminderWish is one reminder as users name it.
@@ -85,7 +86,7 @@ func (h *handlers) reservationRoutes() {
 		Codes:   []string{"template_not_found", "already_reserved", "already_due", "drop_opened", "not_eligible", "code_needed", "template_not_open", "channel_unavailable", "user_erased"},
 		Example: `{"template_id":"1","shop_number":"10","reminders":[{"channel":"app","minutes":10}]}`}, h.reserve)
 	pipeline.Register(h.Pipeline, pipeline.Route{Method: http.MethodGet, Path: "/reservations", ID: "list-reservations",
-		Summary: "List the user's reservations", Description: "The newest drop first."}, h.reservations)
+		Summary: "List the user's reservations", Description: "The newest drop first.", Cells: &cells.List{At: "opens_at", ID: "template_id"}}, h.reservations)
 	pipeline.Register(h.Pipeline, pipeline.Route{Method: http.MethodGet, Path: "/reservations/{template_id}", ID: "get-reservation",
 		Summary: "Show the user's reservation for a drop", Codes: []string{"template_not_found", "not_reserved"}}, h.reservation)
 	pipeline.Register(h.Pipeline, pipeline.Route{Method: http.MethodDelete, Path: "/reservations/{template_id}", ID: "cancel-reservation",

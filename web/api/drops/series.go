@@ -7,6 +7,7 @@ import (
 
 	"dropbell/domain/series"
 	"dropbell/web/api/pipeline"
+	"dropbell/web/cells"
 )
 
 // StandingWish is the request for reminders of all drops of a series.
@@ -54,7 +55,7 @@ func (h *handlers) seriesRoutes() {
 		Summary: "End the user's standing reservation", Description: "Cancels what was reserved by it too, as far as it is not due yet and the user has not changed it since. Answers with the reservation that ended.",
 		Codes: []string{"series_not_found", "not_reserved"}}, h.endStanding)
 	pipeline.Register(h.Pipeline, pipeline.Route{Method: http.MethodGet, Path: "/series/reservations", ID: "list-series-reservations",
-		Summary: "List the user's standing reservations"}, h.standings)
+		Summary: "List the user's standing reservations", Cells: &cells.List{}}, h.standings)
 }
 
 func (h *handlers) reserveSeries(ctx context.Context, in *struct {

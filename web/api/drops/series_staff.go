@@ -8,6 +8,7 @@ import (
 	"dropbell/domain/fault"
 	"dropbell/domain/series"
 	"dropbell/web/api/pipeline"
+	"dropbell/web/cells"
 )
 
 // SeriesWish are the settings of a new series.
@@ -66,7 +67,7 @@ type seriesAnswer struct {
 }
 
 func (h *handlers) seriesStaffRoutes() {
-	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodGet, "/admin/series", "list-series", "List series of drops", pipeline.Route{}), h.listSeries)
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodGet, "/admin/series", "list-series", "List series of drops", pipeline.Route{Cells: &cells.List{}}), h.listSeries)
 	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodPost, "/admin/series", "create-series", "Create a series of drops",
 		pipeline.Route{Status: http.StatusCreated, Description: "Its next four drops are created within seconds. It is changed in the console.", Codes: []string{"template_not_found", "too_many_series"},
 			Example: `{"name":"Friday deal","template_id":"1","rrule":"FREQ=WEEKLY;BYDAY=FR","starts":"2027-01-01","clock":"20:00"}`}), h.createSeries)

@@ -9,6 +9,7 @@ import (
 	"dropbell/domain/template"
 	"dropbell/domain/user"
 	"dropbell/web/api/pipeline"
+	"dropbell/web/cells"
 )
 
 // Shop is where templates belong.
@@ -30,7 +31,7 @@ type ShopList struct {
 }
 
 func (h *handlers) shopRoutes() {
-	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodGet, "/admin/shops", "list-shops", "List shops", pipeline.Route{}), h.listShops)
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodGet, "/admin/shops", "list-shops", "List shops", pipeline.Route{Cells: &cells.List{ID: "number"}}), h.listShops)
 	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodPut, "/admin/shops/{number}", "put-shop", "Name a shop and set its time zone",
 		pipeline.Route{Description: "Creates the shop if there is none with the number.", Codes: []string{"shop_moved"},
 			Example: `{"name":"Tea House","timezone":"Asia/Shanghai"}`}), h.putShop)

@@ -9,6 +9,7 @@ import (
 	"dropbell/domain/template"
 	"dropbell/web/api/parts"
 	"dropbell/web/api/pipeline"
+	"dropbell/web/cells"
 )
 
 // TemplateList is one page of templates.
@@ -76,7 +77,7 @@ func (h *handlers) templateRoutes() {
 		pipeline.Route{Description: "It is a draft, which cannot be reserved, until it is published. A shop number that is new creates the shop.",
 			Status: http.StatusCreated, Example: templateExample, Codes: []string{"shop_moved"}}), h.createTemplate)
 	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodGet, "/admin/templates", "list-templates", "List templates",
-		pipeline.Route{Description: "By opening."}), h.listTemplates)
+		pipeline.Route{Description: "By opening.", Cells: &cells.List{At: "opens_at", ID: "id", Pages: cells.ByPage, Ascending: true}}), h.listTemplates)
 	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodGet, "/admin/templates/{id}", "get-admin-template", "Show a template with its reminder slots and stock ledger",
 		pipeline.Route{Codes: []string{"template_not_found"}}), pipeline.ByID(h.adminTemplate))
 	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodPatch, "/admin/templates/{id}", "change-template", "Change a template",

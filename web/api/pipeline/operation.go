@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"dropbell/web/cells"
 )
 
 // A Route describes one operation, both for the pipeline and for readers of the document.
@@ -30,6 +32,9 @@ type Route struct {
 	// File is the media type of an answer that is not JSON, such as text/csv, and
 	// FileText describes it.
 	File, FileText string
+	// Cells, if set, says how the answers of several databases become one answer. Items and Cursor are
+	// those of the operation.
+	Cells *cells.List
 	// Complete, if set, adds to the description anything that the other fields cannot express.
 	Complete func(*huma.Operation)
 }

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"reflect"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 
 	workdb "dropbell/adapters/postgres/work"
 	"dropbell/domain/staff"
+	"dropbell/web/cells"
 	"dropbell/web/middleware"
 	"dropbell/web/security"
 )
@@ -86,6 +88,7 @@ type Pipeline struct {
 	// forReading are changes of the document for its readers.
 	forReading []func(*huma.OpenAPI)
 	spec       func() []byte
+	lists      []cells.Operation
 }
 
 // Limiters returns the limiters of requests per caller, for [middleware.Share]. Their names are the
@@ -178,6 +181,7 @@ func (pl *Pipeline) MethodNotAllowed(w http.ResponseWriter, r *http.Request) {
 
 // Register adds the operation of a route. Errors of do are turned into problems.
 func Register[I, O any](pl *Pipeline, r Route, do func(context.Context, *I) (*O, error)) {
+	pl.list(r, reflect.TypeFor[I](), reflect.TypeFor[O]())
 	huma.Register(pl.huma, pl.operation(r), func(ctx context.Context, in *I) (*O, error) {
 		out, err := do(ctx, in)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"dropbell/domain/event/hook"
 	"dropbell/web/api/pipeline"
+	"dropbell/web/cells"
 )
 
 // Webhook is an endpoint of a shop's server.
@@ -63,7 +64,7 @@ type TestSent struct {
 
 func (h *handlers) webhookRoutes() {
 	known := []string{"webhook_not_found"}
-	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodGet, "/admin/webhooks", "list-webhooks", "List webhook endpoints", pipeline.Route{}), h.listWebhooks)
+	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodGet, "/admin/webhooks", "list-webhooks", "List webhook endpoints", pipeline.Route{Cells: &cells.List{}}), h.listWebhooks)
 	pipeline.Register(h.Pipeline, pipeline.Staff(http.MethodPost, "/admin/webhooks", "create-webhook", "Register a webhook endpoint", pipeline.Route{
 		Traits: pipeline.Traits{Secret: hook.ErrRepeated}, Status: http.StatusCreated,
 		Example: `{"shop_number":"10","url":"https://shop.example.com/hooks","types":["coupon.used"]}`,

@@ -86,11 +86,7 @@ func (h *handlers) records(r *http.Request, q staff.AuditQuery, broken []fault.F
 // at the end of all logs. A page has the records of all databases, the newest first.
 func (h *handlers) searched(r *http.Request, q staff.AuditQuery, place string) (list []staff.Record, next string, err error) {
 	at := shell.SplitKeys(place, len(h.audits))
-	cells := make([]int, len(h.audits))
-	for n := range cells {
-		cells[n] = n
-	}
-	got, err := shell.Across(h.Shell, r, cells, func(n int, r *http.Request) (staff.AuditPage, error) {
+	got, err := shell.Across(h.Shell, r, shell.Numbers(len(h.audits)), func(n int, r *http.Request) (staff.AuditPage, error) {
 		q := q
 		q.BeforeID = shell.IDs().Parse(at[n])
 		return h.audits[n].Search(r.Context(), q)

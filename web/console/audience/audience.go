@@ -54,23 +54,26 @@ type Deps struct {
 	Channels delivery.Available
 	// VerifiedOnly is whether text messages go to verified numbers alone.
 	VerifiedOnly bool
+	// Others are the dependencies of the further databases, whose customers are among the recent ones. Of
+	// their fields only Timeline and Reports are used.
+	Others []Deps
 }
 
 // handlers answer the requests of this package's pages.
 type handlers struct {
 	*shell.Shell
 	Deps
+	// cells are the dependencies of all databases, these first.
+	cells []Deps
 }
 
 // Routes returns the routes about users and segments. It also sets the content of the job pages of
 // imports and of segment counts.
 func Routes(sh *shell.Shell, d Deps) []shell.Route {
-	h := &handlers{Shell: sh, Deps: d}
+	h := &handlers{Shell: sh, Deps: d, cells: append([]Deps{d}, d.Others...)}
 	h.showImportJobs()
-	return append(shell.OfOne(
+	return append(shell.OfOne(shell.Get("/users/{id}", staff.View, h.showUser)), []shell.Route{
 		shell.Report(shell.Get("/users", staff.View, h.findUsers)),
-		shell.Get("/users/{id}", staff.View, h.showUser),
-	), []shell.Route{
 		shell.Get("/users/import", staff.ManageUsers, ofAllShops(h.importForm)),
 		shell.Upload(shell.Post("/users/import", staff.ManageUsers, ofAllShops(h.importUpload))),
 		shell.Get("/users/import/template.csv", staff.ManageUsers, ofAllShops(h.importTemplate)),

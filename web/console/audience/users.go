@@ -1,6 +1,7 @@
 package audience
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"slices"
@@ -12,7 +13,9 @@ import (
 	"dropbell/domain/delivery"
 	"dropbell/domain/inbox"
 	"dropbell/domain/reminder"
+	"dropbell/domain/report"
 	"dropbell/domain/staff"
+	"dropbell/domain/timeline"
 	"dropbell/domain/user"
 	audiencepages "dropbell/views/pages/audience"
 	"dropbell/web/console/shell"
@@ -59,17 +62,77 @@ func (h *handlers) findUsers(w http.ResponseWriter, r *http.Request) error {
 	return h.Listed(w, r, p.Results(), p.Page())
 }
 
-// fillRecent reads what the page shows without a search.
-func (h *handlers) fillRecent(r *http.Request, p *audiencepages.Users) (err error) {
-	ctx, by := r.Context(), shell.Actor(r)
+// fillRecent reads what the page shows without a search: the customers of all databases with the newest
+// acts, and what all databases earned. A user has the row of the newest act.
+func (h *handlers) fillRecent(r *http.Request, p *audiencepages.Users) error {
+	type part struct {
+		recent []shell.Found[timeline.Customer]
+		used   int64
+		earned report.Overview
+	}
 	p.Ways = audiencepages.Ways{Channels: h.Channels.Set(), VerifiedOnly: h.VerifiedOnly}
-	if p.Recent, err = h.Timeline.Recent(ctx, by, shell.PageSize); err != nil {
+	got, err := shell.Across(h.Shell, r, shell.Numbers(len(h.cells)), func(n int, r *http.Request) (v part, err error) {
+		ctx, by := r.Context(), shell.Actor(r)
+		recent, err := h.cells[n].Timeline.Recent(ctx, by, shell.PageSize)
+		for _, c := range recent {
+			v.recent = append(v.recent, shell.Found[timeline.Customer]{Row: c, Cell: n})
+		}
+		if err == nil {
+			v.used, err = h.cells[n].Timeline.Used(ctx, by)
+		}
+		if err == nil {
+			v.earned, err = h.cells[n].Reports.Earned(ctx, by, 0, earnedDays)
+		}
+		return v, err
+	})
+	if err != nil {
 		return err
 	}
-	if p.Used, err = h.Timeline.Used(ctx, by); err != nil {
-		return err
+	var all []shell.Found[timeline.Customer]
+	for n, v := range got {
+		switch {
+		case v == nil:
+			continue
+		case n == 0:
+			p.Earned = v.earned
+		default:
+			p.Earned = p.Earned.Plus(v.earned)
+		}
+		all, p.Used = append(all, v.recent...), p.Used+v.used
 	}
-	p.Earned, err = h.Reports.Earned(ctx, by, 0, earnedDays)
+	if len(got) == 1 {
+		p.Recent = shell.Rows(all)
+		return nil
+	}
+	slices.SortStableFunc(all, func(a, b shell.Found[timeline.Customer]) int {
+		return cmp.Or(b.Row.Last.At.Compare(a.Row.Last.At), cmp.Compare(a.Row.User.ID, b.Row.User.ID))
+	})
+	p.Pages = map[user.ID]string{}
+	for _, c := range all {
+		if id := c.Row.User.ID; p.Pages[id] == "" && len(p.Recent) < shell.PageSize {
+			p.Recent, p.Pages[id] = append(p.Recent, c.Row), h.InCell(r, c.Cell, "/users/"+id.String())
+		}
+	}
+	return h.sumWorth(r, p.Recent)
+}
+
+// sumWorth sets what each of the customers is worth to the sum over all databases.
+func (h *handlers) sumWorth(r *http.Request, list []timeline.Customer) error {
+	ids := make([]user.ID, len(list))
+	for i, c := range list {
+		ids[i], list[i].Worth = c.User.ID, timeline.Worth{}
+	}
+	got, err := shell.Across(h.Shell, r, h.cells, func(d Deps, r *http.Request) (map[user.ID]timeline.Worth, error) {
+		return d.Timeline.Worths(r.Context(), shell.Actor(r), ids)
+	})
+	for _, worth := range got {
+		if worth == nil {
+			continue
+		}
+		for i, c := range list {
+			list[i].Worth = c.Worth.Plus((*worth)[c.User.ID])
+		}
+	}
 	return err
 }
 

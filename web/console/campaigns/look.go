@@ -51,6 +51,15 @@ func (h *handlers) previewCampaign(w http.ResponseWriter, r *http.Request) error
 	}
 	f.Replanned = h.replan(r, f.Values, shops)
 	spec, broken := h.readCampaign(r, f.Values, shops)
+	if f.ID != 0 && len(h.cells) > 1 { // a draft stays in its database
+		_, err := h.Campaigns.Campaign(r.Context(), shell.Actor(r), f.ID)
+		switch {
+		case fault.KindOf(err) == fault.NotFound:
+			broken.Add("shop", "rule.unknown_shop", "is in another database than the campaign")
+		case err != nil:
+			return err
+		}
+	}
 	if f.Errors, err = h.campaignFaults(r, f.Values, spec, broken); err != nil {
 		return err
 	}

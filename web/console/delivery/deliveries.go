@@ -1,8 +1,10 @@
 package delivery
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -74,27 +76,70 @@ const fewRows, pagesAtMost = 5, 8
 func (h *handlers) listDeliveries(w http.ResponseWriter, r *http.Request) error {
 	f, q, broken := h.deliveryQuery(r)
 	p := deliverypages.Deliveries{Filter: f}
-	keys := shell.Places("_")
-	after := keys.In(r)
-	p.Errors, q.After = broken, delivery.BatchCursor{DueAt: after.At, ID: after.ID}
-	if len(broken) == 0 {
-		page, err := h.Ledger.Batches(r.Context(), shell.Actor(r), q)
+	if p.Errors = broken; len(broken) == 0 {
+		keys := shell.JoinedKeys(batchKeys, len(h.cells))
+		list, next, err := h.batches(r, q, keys.In(r), shell.Across)
+		p.List = list
+		// Batches of one message are one row: a page of few rows has further batches.
+		for n := 1; err == nil && n < pagesAtMost && next != "" && q.UserID == 0 && p.Rows() < fewRows; n++ {
+			list, next, err = h.batches(r, q, next, shell.Across)
+			p.List = append(p.List, list...)
+		}
 		if err != nil {
 			return err
 		}
-		p.List = page.List
-		// Batches of one message are one row: a page of few rows has further batches.
-		for n := 1; n < pagesAtMost && page.More && q.UserID == 0 && p.Rows() < fewRows; n++ {
-			q.After = page.Next
-			if page, err = h.Ledger.Batches(r.Context(), shell.Actor(r), q); err != nil {
-				return err
-			}
-			p.List = append(p.List, page.List...)
-		}
-		p.Paged = keys.Paged(r, len(p.List), page.More, shell.Place{At: page.Next.DueAt, ID: page.Next.ID})
+		p.Paged = keys.Paged(r, len(p.List), next != "", next)
 		p.Export = shell.ExportURL(r)
 	}
 	return h.Listed(w, r, p.Results(), p.Page())
+}
+
+// batchKeys are the keys of batches of one database.
+var batchKeys = shell.Places("_")
+
+// batches returns up to q.Limit batches of all databases after the place, latest due first, and the next
+// place, "" at the end. Batches of a database stand behind no place that another database has not looked
+// at yet: a search for one user looks at a bounded number of batches. across is [shell.Across] or
+// [shell.AcrossAll].
+func (h *handlers) batches(r *http.Request, q delivery.BatchQuery, place string, across func(*shell.Shell, *http.Request, []int, func(int, *http.Request) (delivery.BatchPage, error)) ([]*delivery.BatchPage, error)) (list []delivery.BatchRow, next string, _ error) {
+	at := shell.SplitKeys(place, len(h.cells))
+	got, err := across(h.Shell, r, shell.Numbers(len(h.cells)), func(n int, r *http.Request) (delivery.BatchPage, error) {
+		q, after := q, batchKeys.Parse(at[n])
+		q.After = delivery.BatchCursor{DueAt: after.At, ID: after.ID}
+		return h.cells[n].Ledger.Batches(r.Context(), shell.Actor(r), q)
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	before := func(a, b delivery.BatchCursor) int { return cmp.Or(b.DueAt.Compare(a.DueAt), cmp.Compare(b.ID, a.ID)) }
+	placeOf := func(b delivery.BatchRow) delivery.BatchCursor { return delivery.BatchCursor{DueAt: b.DueAt, ID: b.ID} }
+	var end *delivery.BatchCursor
+	for _, page := range got {
+		if page == nil {
+			continue
+		}
+		if list = append(list, page.List...); page.More && (end == nil || before(page.Next, *end) < 0) {
+			end = &page.Next
+		}
+	}
+	slices.SortStableFunc(list, func(a, b delivery.BatchRow) int { return before(placeOf(a), placeOf(b)) })
+	list = slices.CompactFunc(list, func(a, b delivery.BatchRow) bool { return a.ID == b.ID }) // while its shop moves
+	if end != nil {
+		list = slices.DeleteFunc(list, func(b delivery.BatchRow) bool { return before(placeOf(b), *end) > 0 })
+	}
+	if len(list) > q.Limit {
+		last := placeOf(list[q.Limit-1])
+		list, end = list[:q.Limit], &last
+	}
+	if end == nil {
+		return list, "", nil
+	}
+	for n, page := range got {
+		if page != nil { // a database that is silent begins where it was
+			at[n] = batchKeys.Text(shell.Place{At: end.DueAt, ID: end.ID})
+		}
+	}
+	return list, shell.JoinKeys(at), nil
 }
 
 func (h *handlers) exportDeliveries(w http.ResponseWriter, r *http.Request) error {
@@ -111,7 +156,15 @@ func (h *handlers) exportDeliveries(w http.ResponseWriter, r *http.Request) erro
 			int64(b.From), int64(b.To), b.Counts.Reserved, b.Counts.Sent, b.Counts.Skipped, b.Counts.Expired, b.Counts.Dead, b.Counts.InFlight,
 			b.DueAt, b.StartedAt, b.FinishedAt, string(b.Outcome), b.Reported.Delivered, b.Reported.Bounced, b.Reported.Complained, sharesText(b.Providers)}
 	}).Send(h.Shell, w, r, func(write func(delivery.BatchRow) error) error {
-		return h.Ledger.EachBatch(r.Context(), shell.Actor(r), q, write)
+		for next := ""; ; {
+			list, further, err := h.batches(r, q, next, shell.AcrossAll)
+			if err == nil {
+				err = shell.Each(list)(write)
+			}
+			if next = further; err != nil || next == "" {
+				return err
+			}
+		}
 	})
 }
 

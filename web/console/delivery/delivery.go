@@ -33,8 +33,8 @@ type Deps struct {
 	Providers Providers
 	// Mail checks the records of the domain that mails come from.
 	Mail MailCheck
-	// Others are the dependencies of the further databases whose dead letters lists have too. Of their
-	// fields only DeadLetters is used.
+	// Others are the dependencies of the further databases whose batches and dead letters lists have too.
+	// Of their fields only Ledger and DeadLetters are used.
 	Others []Deps
 }
 
@@ -53,10 +53,9 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 	for _, o := range d.Others {
 		h.cells = append(h.cells, &handlers{Shell: sh, Deps: o})
 	}
-	return append(shell.OfOne(
+	return []shell.Route{
 		shell.Report(shell.Get("/deliveries", staff.View, h.listDeliveries)),
 		shell.Report(shell.Get("/deliveries.csv", staff.View, h.exportDeliveries)),
-	), []shell.Route{
 		shell.Live(2*time.Second, shell.Get("/channels", staff.View, h.listChannels)),
 		shell.Get("/channels/mail", staff.View, h.checkMail),
 		shell.Get("/channels/{channel}/{step:pause|resume}", staff.Operate, shell.With(sharedChannel, h.confirmChannel)),
@@ -86,5 +85,5 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Report(shell.Get("/deliveries/{id}", staff.View, h.showBatch)),
 		shell.Sure(shell.Report(shell.Get("/deliveries/{id}/recipients.csv", staff.View, h.exportRecipients))),
 		shell.Sure(shell.Report(shell.Get("/dead-letters.csv", staff.View, h.exportDeadLetters))),
-	}...)
+	}
 }

@@ -3,7 +3,6 @@ package drops
 import (
 	"cmp"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -61,9 +60,6 @@ func (h *handlers) savedModels(r *http.Request) ([]template.Model, error) {
 	}, 0)
 }
 
-// ofOneDatabase are pages with the rows of one database, to which entries of the first page lead.
-var ofOneDatabase = []string{"/dead-messages", "/alerts"}
-
 // overviewPage returns the first page with the drops and the problems of all databases.
 func (h *handlers) overviewPage(r *http.Request) (p droppages.Overview, _ error) {
 	got, err := shell.Across(h.Shell, r, h.cells, (*handlers).ownOverview)
@@ -89,9 +85,7 @@ func (h *handlers) overviewPage(r *http.Request) (p droppages.Overview, _ error)
 // concernsOf returns the entries of database n; their links name it where the page behind needs it.
 func (h *handlers) concernsOf(r *http.Request, n int, list []droppages.Attention) []droppages.Attention {
 	for i, a := range list {
-		if slices.Contains(ofOneDatabase, a.URL) {
-			list[i].URL += "?" + url.Values{shell.CellParam: {shell.Frame(r).Cells[n]}}.Encode()
-		}
+		list[i].URL = h.InCell(r, n, a.URL)
 	}
 	return list
 }

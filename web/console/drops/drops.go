@@ -194,7 +194,7 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 	forms := shell.Framing([]shell.Route{
 		shell.Post("/templates", staff.ManageTemplates, shell.AtShop(sh, h.cells, "shop_number", (*handlers).createTemplate)),
 		shell.Get("/templates/new", staff.ManageTemplates, h.newTemplate),
-		shell.Post("/templates/message", staff.ManageTemplates, shell.AtShop(sh, h.cells, "shop_number", (*handlers).messageStep)),
+		shell.Post("/templates/message", staff.ManageTemplates, h.ofForm((*handlers).messageStep)),
 		shell.Get("/templates/{id}/edit", staff.ManageTemplates, shell.With(shell.OwnTemplate(h.Templates), h.editTemplate)),
 		shell.Post("/templates/{id}/edit", staff.ManageTemplates, shell.With(shell.OwnTemplate(h.Templates), h.saveTemplate)),
 	})
@@ -209,7 +209,7 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Post("/templates/models/{id}/restore", staff.ManageTemplates, shell.With(shell.PathID, h.restoreModel)),
 		shell.Get("/templates/{id}/model", staff.ManageTemplates, shell.With(shell.OwnTemplate(h.Templates), h.modelForm)),
 		shell.Post("/templates/{id}/model", staff.ManageTemplates, shell.With(shell.OwnTemplate(h.Templates), h.saveModel)),
-		shell.Post("/templates/preview", staff.ManageTemplates, shell.AtShop(sh, h.cells, "shop_number", (*handlers).previewTemplate)),
+		shell.Post("/templates/preview", staff.ManageTemplates, h.ofForm((*handlers).previewTemplate)),
 		shell.Live(time.Second, shell.Get("/templates/{id}", staff.View, h.showTemplate)),
 		shell.Get("/templates/{id}/cockpit", staff.View, shell.With(shell.TemplateOf(h.Templates), h.showCockpit)),
 		shell.Get("/templates/{id}/cockpit/live", staff.View, shell.With(shell.TemplateOf(h.Templates), h.streamCockpit)),

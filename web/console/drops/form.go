@@ -202,13 +202,38 @@ func (h *handlers) showConflict(w http.ResponseWriter, r *http.Request, t templa
 	return h.Show(w, r, http.StatusConflict, pageparts.Conflict{Mine: mine, Theirs: valuesOf(t), Version: t.Version, Who: who}.Page())
 }
 
+// ofForm serves a part of the form of a drop. A drop that is stored stays in its database, to which the
+// front brings the form: the shops that it may have are those of that database. A new drop is served with
+// the handlers of its shop's database, and may have any shop.
+func (h *handlers) ofForm(serve func(*handlers, http.ResponseWriter, *http.Request, []template.Shop) error) shell.Handler {
+	ofNew := shell.AtShop(h.Shell, h.cells, "shop_number", func(h *handlers, w http.ResponseWriter, r *http.Request) error {
+		shops, err := h.AllShopsOf(r)
+		if err != nil {
+			return err
+		}
+		return serve(h, w, r, shops)
+	})
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if storedID(r) == 0 {
+			return ofNew(w, r)
+		}
+		shops, err := h.ShopsOf(r)
+		if err != nil {
+			return err
+		}
+		return serve(h, w, r, shops)
+	}
+}
+
+// storedID is the drop that the form changes; 0 = the form makes a drop.
+func storedID(r *http.Request) int64 {
+	id, _ := strconv.ParseInt(r.PostFormValue("drop"), 10, 64) // nonsense is none
+	return id
+}
+
 // previewTemplate answers the form as typed so far: a preview of the coupon, and the errors that
 // saving would show.
-func (h *handlers) previewTemplate(w http.ResponseWriter, r *http.Request) error {
-	shops, err := h.AllShopsOf(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) previewTemplate(w http.ResponseWriter, r *http.Request, shops []template.Shop) (err error) {
 	f := droppages.TemplateForm{Values: typedValues(r), Shops: shops}
 	spec, broken := readSpec(f.Values, shops, h.DefaultZone)
 	f.Errors, f.Preview = append(broken, h.Step.Check(r, h.typedDrop(f.Values, shops))...), h.preview(r, f.Values, shops)
@@ -226,14 +251,9 @@ func (h *handlers) previewTemplate(w http.ResponseWriter, r *http.Request) error
 
 // messageStep answers the messages of the drop as typed so far, and sends a test to the member if a
 // button asks for it. Without scripts it shows the whole form again, as typed.
-func (h *handlers) messageStep(w http.ResponseWriter, r *http.Request) error {
-	shops, err := h.AllShopsOf(r)
-	if err != nil {
-		return err
-	}
+func (h *handlers) messageStep(w http.ResponseWriter, r *http.Request, shops []template.Shop) error {
 	f := droppages.TemplateForm{Values: typedValues(r), Shops: shops, RequestKey: r.PostFormValue("request_key")}
-	id, _ := strconv.ParseInt(r.PostFormValue("drop"), 10, 64) // nonsense is none
-	if t, err := shell.VisibleTemplate(r, h.Templates, id); err != nil {
+	if t, err := shell.VisibleTemplate(r, h.Templates, storedID(r)); err != nil {
 		return err
 	} else if t != nil && shell.Actor(r).Can(staff.ManageTemplates, t.ShopNumber) {
 		f = h.formOf(*t, shops)
@@ -248,7 +268,15 @@ func (h *handlers) messageStep(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if f.Errors = h.Step.Check(r, h.typedDrop(f.Values, shops)); r.PostFormValue("over") != "" && len(f.Errors) == 0 {
+	f.Errors = h.Step.Check(r, h.typedDrop(f.Values, shops))
+	if _, broken := readSpec(f.Values, shops, h.DefaultZone); f.ID != 0 {
+		for _, b := range broken {
+			if b.Name == "shop_number" { // of another database
+				f.Errors = append(f.Errors, b)
+			}
+		}
+	}
+	if r.PostFormValue("over") != "" && len(f.Errors) == 0 {
 		if err := h.Step.Send(r, f.Drop(), r.PostFormValue("over"), &p); err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,10 +21,23 @@ type Another struct {
 	Shops ShopList
 	// Answers reports whether the database can be asked. Answers does not wait.
 	Answers func() bool
+	// Unread is [Deps.Unread] of the database.
+	Unread func(ctx context.Context, m staff.Member) (int, error)
 }
 
 // CellParam is the parameter with the name of the database that a page is about; see [OfOne].
 const CellParam = "cell"
+
+// InCell returns the address of a page with the name of database n, if the page is about one database.
+func (sh *Shell) InCell(r *http.Request, n int, address string) string {
+	path, query, _ := strings.Cut(address, "?")
+	if names := Frame(r).Cells; n < len(names) && sh.OfOne(http.MethodGet, path) {
+		values, _ := url.ParseQuery(query)
+		values.Set(CellParam, names[n])
+		return path + "?" + values.Encode()
+	}
+	return address
+}
 
 // partWithin is how long a page waits for the rows of a further database.
 const partWithin = 2 * time.Second
@@ -189,6 +203,34 @@ func SplitKeys(key string, n int) []string {
 	return at
 }
 
+// JoinedKeys are the keys of a list with the rows of n databases; keys are those of a database's own list.
+func JoinedKeys[Key comparable](keys Keys[Key], n int) Keys[string] {
+	return Keys[string]{Param: keys.Param, URL: keys.URL, Text: func(s string) string { return s }, Parse: func(s string) string {
+		at := SplitKeys(s, n)
+		for i := range at {
+			at[i] = keys.joined(keys.Parse(at[i]))
+		}
+		return JoinKeys(at)
+	}}
+}
+
+// joined returns the text of a key among the keys of several databases; "" is the beginning.
+func (k Keys[Key]) joined(key Key) string {
+	if key == *new(Key) {
+		return ""
+	}
+	return k.Text(key)
+}
+
+// Numbers are the places of n databases.
+func Numbers(n int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = i
+	}
+	return list
+}
+
 // Joined is the list with the rows of all databases. own returns the list of one database, whose rows
 // stay in their order. before orders rows of different databases; equal rows are one, of a shop that is
 // moving. The key of a row has the key of the last row of each database up to it, so that the rows of
@@ -196,20 +238,10 @@ func SplitKeys(key string, n int) []string {
 func Joined[H, Row any, Key comparable](sh *Shell, r *http.Request, cells []H, own func(H, *http.Request) List[Row, Key], before func(a, b Row) int) List[Found[Row], string] {
 	first := own(cells[0], r)
 	keys := first.Keys
-	text := func(k Key) string {
-		if k == *new(Key) {
-			return ""
-		}
-		return keys.Text(k)
-	}
-	split := func(s string) []string { return SplitKeys(s, len(cells)) }
 	read := func(across func(*Shell, *http.Request, []int, func(int, *http.Request) ([]Row, error)) ([]*[]Row, error)) func(string, int) ([]Found[Row], error) {
 		return func(after string, limit int) ([]Found[Row], error) {
-			at, numbers := split(after), make([]int, len(cells))
-			for n := range numbers {
-				numbers[n] = n
-			}
-			got, err := across(sh, r, numbers, func(n int, r *http.Request) ([]Row, error) {
+			at := SplitKeys(after, len(cells))
+			got, err := across(sh, r, Numbers(len(cells)), func(n int, r *http.Request) ([]Row, error) {
 				var after Key
 				if at[n] != "" {
 					after = keys.Parse(at[n])
@@ -233,7 +265,7 @@ func Joined[H, Row any, Key comparable](sh *Shell, r *http.Request, cells []H, o
 				row := (*got[best])[0]
 				for n, rows := range got {
 					if rows != nil && len(*rows) > 0 && before((*rows)[0], row) == 0 {
-						at[n], *rows = text(first.KeyOf(row)), (*rows)[1:]
+						at[n], *rows = keys.joined(first.KeyOf(row)), (*rows)[1:]
 					}
 				}
 				page = append(page, Found[Row]{row, best, JoinKeys(at)})
@@ -242,14 +274,7 @@ func Joined[H, Row any, Key comparable](sh *Shell, r *http.Request, cells []H, o
 		}
 	}
 	l := List[Found[Row], string]{Broken: first.Broken, KeyOf: func(f Found[Row]) string { return f.after },
-		Read: read(Across[int, []Row]), Whole: read(AcrossAll[int, []Row]),
-		Keys: Keys[string]{Param: keys.Param, URL: keys.URL, Text: func(s string) string { return s }, Parse: func(s string) string {
-			at := split(s)
-			for n := range at {
-				at[n] = text(keys.Parse(at[n]))
-			}
-			return JoinKeys(at)
-		}}}
+		Read: read(Across[int, []Row]), Whole: read(AcrossAll[int, []Row]), Keys: JoinedKeys(keys, len(cells))}
 	if first.File.Name != "" {
 		l.File = FileOf(first.File.Name, first.File.Head, func(f Found[Row]) []any { return first.File.Cells(f.Row) })
 	}

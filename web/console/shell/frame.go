@@ -12,6 +12,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -136,19 +138,31 @@ func (sh *Shell) Show(w http.ResponseWriter, r *http.Request, status int, page t
 	return nil
 }
 
-// unread returns the number of unread notifications of the member. If the number cannot be read,
-// the page is shown without it.
+// unread returns the number of unread notifications of the member in all databases. The page is shown
+// without the number of a database that cannot be read.
 func (sh *Shell) unread(r *http.Request) int {
 	if sh.alerts == nil || Frame(r).Member.ID == 0 || Frame(r).MustEnrol {
 		return 0
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), unreadFor)
 	defer cancel()
-	n, err := sh.alerts(ctx, Frame(r).Member)
-	if err != nil {
-		return 0
+	counts := []func(context.Context, staff.Member) (int, error){sh.alerts}
+	for _, o := range sh.others {
+		if o.Unread != nil && o.Answers() {
+			counts = append(counts, o.Unread)
+		}
 	}
-	return n
+	var sum atomic.Int64
+	var all sync.WaitGroup
+	for _, count := range counts {
+		all.Go(func() {
+			if n, err := count(ctx, Frame(r).Member); err == nil {
+				sum.Add(int64(n))
+			}
+		})
+	}
+	all.Wait()
+	return int(sum.Load())
 }
 
 // unreadFor is how long a page waits for the number of unread notifications.

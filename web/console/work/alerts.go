@@ -1,6 +1,7 @@
 package work
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strconv"
@@ -18,13 +19,19 @@ const alertLog = 30
 
 func (h *handlers) listAlerts(w http.ResponseWriter, r *http.Request) error {
 	var p workpages.Alerts
-	list, paged, err := shell.List[alert.Alert, int64]{Keys: shell.IDs(), Read: func(before int64, limit int) ([]alert.Alert, error) {
-		return h.Alerts.Look(r.Context(), shell.Frame(r).Member, before, limit)
-	}, KeyOf: func(a alert.Alert) int64 { return a.ID }}.Page(r)
+	found, paged, err := shell.Joined(h.Shell, r, h.cells, func(h *handlers, r *http.Request) shell.List[alert.Alert, int64] {
+		return shell.List[alert.Alert, int64]{Keys: shell.IDs(), Read: func(before int64, limit int) ([]alert.Alert, error) {
+			return h.Alerts.Look(r.Context(), shell.Frame(r).Member, before, limit)
+		}, KeyOf: func(a alert.Alert) int64 { return a.ID }}
+	}, func(a, b alert.Alert) int { return cmp.Or(b.RaisedAt.Compare(a.RaisedAt), cmp.Compare(b.ID, a.ID)) }).Page(r)
 	if err != nil {
 		return err
 	}
-	p.List, p.Next = list, paged.Next
+	for _, f := range found {
+		f.Row.Path = h.InCell(r, f.Cell, f.Row.Path)
+		p.List = append(p.List, f.Row)
+	}
+	p.Next = paged.Next
 	return h.Show(w, r, http.StatusOK, p.Page())
 }
 
@@ -36,16 +43,33 @@ func (h *handlers) alertSettings(r *http.Request) (p workpages.AlertSettings, er
 		return p, err
 	}
 	p.Wanted = slices.DeleteFunc(alert.Kinds(), func(k alert.Kind) bool { return slices.Contains(muted, k) })
-	if p.Destinations, p.Log, err = h.Alerts.Destinations(r.Context(), actor, alertLog); err != nil {
+	type part struct {
+		groups []alert.Destination
+		log    []alert.Delivery
+	}
+	got, err := shell.Across(h.Shell, r, h.cells, func(h *handlers, r *http.Request) (v part, err error) {
+		v.groups, v.log, err = h.Alerts.Destinations(r.Context(), actor, alertLog)
+		return v, err
+	})
+	if err != nil {
 		return p, err
 	}
+	// Groups are rows of home, and each database notes what its workers told them.
+	p.Destinations = got[0].groups
+	for _, v := range got {
+		if v != nil {
+			p.Log = append(p.Log, v.log...)
+		}
+	}
+	slices.SortStableFunc(p.Log, func(a, b alert.Delivery) int { return b.CreatedAt.Compare(a.CreatedAt) })
+	p.Log = p.Log[:min(alertLog, len(p.Log))]
 	if h.Browsers.PublicKey != "" {
 		p.Browsers = workpages.Browsers{PublicKey: h.Browsers.PublicKey, Worker: pushWorkerPath}
 		if p.Browsers.List, err = h.Browsers.Of(r.Context(), shell.Frame(r).Member); err != nil {
 			return p, err
 		}
 	}
-	shops, err := h.ShopsOf(r)
+	shops, err := h.AllShopsOf(r)
 	if err != nil {
 		return p, err
 	}
@@ -89,7 +113,10 @@ func kindsOf(names []string) (list []alert.Kind) {
 }
 
 func (h *handlers) chooseAlerts(w http.ResponseWriter, r *http.Request) error {
-	if err := h.Alerts.Choose(r.Context(), shell.Frame(r).Member, kindsOf(r.PostForm["kind"])); err != nil {
+	_, err := shell.AcrossAll(h.Shell, r, h.cells, func(h *handlers, r *http.Request) (struct{}, error) {
+		return struct{}{}, h.Alerts.Choose(r.Context(), shell.Frame(r).Member, kindsOf(r.PostForm["kind"]))
+	})
+	if err != nil {
 		return err
 	}
 	return h.Done(w, r, "/alerts/settings", ui.Good, shell.Say(r, "alerts.saved"))

@@ -2,6 +2,7 @@ package work_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,8 +12,11 @@ import (
 	"dropbell/web/console/consoletest"
 )
 
+// stepName begins the keys of the names of steps.
+const stepName = "housekeeping.step."
+
 // The page shows each step's last end, rows left and rate, and which steps are behind; members of
-// single shops do not see it. Every step has a name in each language.
+// single shops do not see it. Every step has a name in each language, and every name a step.
 func TestHousekeepingPage(t *testing.T) {
 	g := consoletest.New(t)
 	viewer := g.As(staff.Viewer)
@@ -25,11 +29,18 @@ func TestHousekeepingPage(t *testing.T) {
 	g.Must(err)
 	languages, err := i18n.Load()
 	g.Must(err)
+	named := map[string]bool{}
 	for _, s := range steps {
+		named[stepName+s.Name] = true
 		for _, l := range languages.All() {
-			if !l.Has("housekeeping.step." + s.Name) {
+			if !l.Has(stepName + s.Name) {
 				t.Errorf("%v: the step %s has no name", l, s.Name)
 			}
+		}
+	}
+	for _, key := range languages.Default().Keys() {
+		if strings.HasPrefix(key, stepName) && !named[key] {
+			t.Errorf("%s names no step", key)
 		}
 	}
 	viewer.Get("/housekeeping").Is(200).Has("All steps finished in their last run.", "Reservations and growth curves", `id="step-batches"`).HasNot("Behind since")

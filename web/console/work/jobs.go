@@ -1,6 +1,7 @@
 package work
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"strconv"
@@ -17,32 +18,37 @@ import (
 
 func (h *handlers) listWork(w http.ResponseWriter, r *http.Request) error {
 	p, jobs, err := h.jobs(r)
-	if err == nil {
-		p.List, p.Paged, err = jobs.Page(r)
-	}
 	if err != nil {
 		return err
 	}
+	found, paged, err := jobs.Page(r)
+	if err != nil {
+		return err
+	}
+	p.List, p.Paged = shell.Rows(found), paged
 	return h.Listed(w, r, p.Results(), p.Page())
 }
 
-// jobs returns the jobs that the filter of the list selects.
-func (h *handlers) jobs(r *http.Request) (p workpages.WorkList, l shell.List[job.Job, int64], _ error) {
+// jobs returns the jobs of all databases that the filter of the list selects, the newest first.
+func (h *handlers) jobs(r *http.Request) (p workpages.WorkList, l shell.List[shell.Found[job.Job], string], _ error) {
 	var q job.Query
 	var broken fault.Fields
 	p.State = strings.TrimSpace(r.FormValue("state"))
 	if s := shell.Choice(r, "state", job.States(), &broken); s != "" {
 		q.States = []job.State{s}
 	}
-	return p, shell.List[job.Job, int64]{Keys: shell.IDs(), Broken: broken.List, Read: func(before int64, limit int) ([]job.Job, error) {
-		q.Before, q.Limit = before, limit
-		return h.Jobs.Jobs(r.Context(), shell.Actor(r), q)
-	}, KeyOf: func(j job.Job) int64 { return j.ID }, File: shell.FileOf("jobs",
-		[]string{"id", "kind", "title", "shop_number", "state", "total", "done", "failed", "reason", "detail", "created_by", "created_at", "started_at", "finished_at"},
-		func(j job.Job) []any {
-			return []any{j.ID, j.Kind, j.Title, j.ShopNumber, string(j.State), j.Total, j.Done, j.Failed, j.Reason, j.Detail,
-				j.CreatedBy, j.CreatedAt, j.StartedAt, j.FinishedAt}
-		})}, nil
+	return p, shell.Joined(h.Shell, r, h.cells, func(h *handlers, r *http.Request) shell.List[job.Job, int64] {
+		return shell.List[job.Job, int64]{Keys: shell.IDs(), Broken: broken.List, Read: func(before int64, limit int) ([]job.Job, error) {
+			q := q
+			q.Before, q.Limit = before, limit
+			return h.Jobs.Jobs(r.Context(), shell.Actor(r), q)
+		}, KeyOf: func(j job.Job) int64 { return j.ID }, File: shell.FileOf("jobs",
+			[]string{"id", "kind", "title", "shop_number", "state", "total", "done", "failed", "reason", "detail", "created_by", "created_at", "started_at", "finished_at"},
+			func(j job.Job) []any {
+				return []any{j.ID, j.Kind, j.Title, j.ShopNumber, string(j.State), j.Total, j.Done, j.Failed, j.Reason, j.Detail,
+					j.CreatedBy, j.CreatedAt, j.StartedAt, j.FinishedAt}
+			})}
+	}, func(a, b job.Job) int { return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(b.ID, a.ID)) }), nil
 }
 
 func (h *handlers) loadWork(r *http.Request) (job.Job, error) {

@@ -5,6 +5,7 @@ package work
 import (
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	"dropbell/domain/event/hook"
@@ -45,7 +46,8 @@ type Deps struct {
 	// Monitor returns the queue dashboard, which serves [MonitorPath] and all paths below it, and
 	// sets its own content security policy.
 	Monitor func(writable bool) http.Handler
-	// Others are the dependencies of the further databases whose webhook endpoints lists have too.
+	// Others are the dependencies of the further databases whose jobs, alerts and webhook endpoints lists
+	// have too.
 	Others []Deps
 }
 
@@ -67,7 +69,7 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 	}
 	sh.Handle(MonitorPath, h.monitor())
 	sh.OnSignIn(h.followBrowser)
-	return append(h.webhookRoutes(), shell.OfOne([]shell.Route{
+	return slices.Concat(h.webhookRoutes(), []shell.Route{
 		shell.Get("/alerts", staff.View, h.listAlerts),
 		shell.Get("/alerts/settings", staff.View, shell.With(h.alertSettings, h.showAlertSettings)),
 		shell.Post("/alerts/settings", staff.View, h.chooseAlerts),
@@ -78,15 +80,16 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Post("/alerts/browsers", staff.View, h.addBrowser),
 		shell.Post("/alerts/browsers/{id}/test", staff.View, shell.With(shell.PathID, h.tryBrowser)),
 		shell.Post("/alerts/browsers/{id}/remove", staff.View, shell.With(shell.PathID, h.removeBrowser)),
-		shell.Everywhere(shell.Get("/dead-messages", staff.Operate, h.listDeadMessages)),
-		shell.Everywhere(shell.Get("/dead-messages/{id}/{step:requeue|discard}", staff.Operate, shell.With(shell.PathID, h.confirmDeadMessage))),
-		shell.Everywhere(shell.Post("/dead-messages/{id}/{step:requeue|discard}", staff.Operate, shell.With(shell.PathID, h.settleDeadMessage))),
 		shell.Get("/jobs", staff.View, h.listWork),
 		shell.Get("/jobs.csv", staff.View, shell.CSV(h.Shell, h.jobs)),
 		shell.Live(time.Second, shell.Own(shell.Get("/jobs/{id}", staff.View, h.showWork))),
 		shell.Get("/jobs/{id}/errors.csv", staff.View, shell.With(h.loadWork, h.workErrors)),
 		shell.Get("/jobs/{id}/cancel", staff.View, shell.With(h.loadWork, h.confirmStopWork)),
 		shell.Post("/jobs/{id}/cancel", staff.View, shell.With(shell.PathID, h.stopWork)),
+	}, shell.OfOne([]shell.Route{
+		shell.Everywhere(shell.Get("/dead-messages", staff.Operate, h.listDeadMessages)),
+		shell.Everywhere(shell.Get("/dead-messages/{id}/{step:requeue|discard}", staff.Operate, shell.With(shell.PathID, h.confirmDeadMessage))),
+		shell.Everywhere(shell.Post("/dead-messages/{id}/{step:requeue|discard}", staff.Operate, shell.With(shell.PathID, h.settleDeadMessage))),
 		// Steps remove the rows of all shops.
 		shell.Live(10*time.Second, shell.Everywhere(shell.Get(workpages.HousekeepingURL, staff.View, h.showHousekeeping))),
 		// Tasks say which shop's drops they are for.
@@ -97,5 +100,5 @@ func Routes(sh *shell.Shell, d Deps) []shell.Route {
 		shell.Everywhere(shell.Post("/queues/{name}/{step:pause|resume}", staff.Operate, h.pauseQueue)),
 		shell.Everywhere(shell.Get("/queues/{name}/tasks/{step:run|archive|delete}", staff.Operate, h.confirmTaskStep)),
 		shell.Everywhere(shell.Post("/queues/{name}/tasks/{step:run|archive|delete}", staff.Operate, h.takeTaskStep)),
-	}...)...)
+	}...))
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -88,27 +89,35 @@ func (s *sides) ids() *move {
 	return r
 }
 
-// TestEveryTableMovesOrStays: a new table is in one of the lists, and a moved table has a primary key
-// and a row of the shop in testdata/rows.sql, so that its condition is tried.
+// TestEveryTableMovesOrStays: a table that names rows of shops, by a reference to a table that moves or by
+// a column that a condition compares, is in one of the lists. A moved table has a primary key and a row of
+// the shop in testdata/rows.sql, so that its condition is tried.
 func TestEveryTableMovesOrStays(t *testing.T) {
 	s := bothSides(t)
 	listed := slices.Clone(staying)
+	var moved, columns []string
+	compared := regexp.MustCompile(`\bt\.([a-z_]+_id|shop_number|subject)\b`)
 	for _, one := range slices.Concat(bulk, others, acting, unneeded) {
-		listed = append(listed, one.name)
+		moved = append(moved, one.name)
+		for _, m := range compared.FindAllStringSubmatch(one.of, -1) {
+			columns = append(columns, m[1])
+		}
 	}
-	rows, err := s.source.SQL.Query(t.Context(), `select relname from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'p')
-		and not (relispartition and relname ~ '^handled_events_[0-9]+$')`)
+	listed = append(listed, moved...)
+	rows, err := s.source.SQL.Query(t.Context(), `select c.relname from pg_class c where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
+		and (c.relname = any($1) or exists (select from pg_attribute a where a.attrelid = c.oid and a.attname = any($2))
+			or exists (select from pg_constraint f join pg_class o on o.oid = f.confrelid where f.conrelid = c.oid and f.contype = 'f' and o.relname = any($1)))`, moved, columns)
 	s.source.Must(err)
 	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	s.source.Must(err)
 	for _, name := range names {
 		if !slices.Contains(listed, name) {
-			t.Errorf("%s is in no list: does it move with a shop?", name)
+			t.Errorf("%s names rows of shops and is in no list: does it move with a shop?", name)
 		}
 	}
 	for _, name := range listed {
 		if !slices.Contains(names, name) {
-			t.Errorf("there is no table %s", name)
+			t.Errorf("%s is no table, or names no rows of shops", name)
 		}
 	}
 	for name, n := range s.rowsOf(s.source, s.ids()) {

@@ -41,6 +41,7 @@ select why from (
     union all select format('job %s is not finished', id) from jobs where shop_number = $1 and state in ('waiting', 'running')
     union all select format('the draw of drop %s is not done', t.id) from templates t join draws d on d.template_id = t.id
         where t.shop_number = $1 and d.state not in ('done', 'cancelled')
+    union all select format('rehearsal %s of drop %s is not over', id, template_id) from rehearsals where shop_number = $1 and state in ('asked', 'running')
     union all select format('group %s of the review of drop %s is being decided', v.id, v.template_id) from reviews v
         where v.shop_number = $1 and v.state in ('proposed', 'suspending', 'returning', 'restoring')
     union all select format('codes of drop %s are being generated', t.id) from templates t join code_batches b on b.template_id = t.id

@@ -33,6 +33,7 @@ func TestNotMovable(t *testing.T) {
 		{`with d as (update doors set lead_minutes = 1440) update templates set opens_at = opens_at - interval '2 days' where id = 1`,
 			`with d as (update doors set lead_minutes = 0) update templates set opens_at = opens_at + interval '2 days' where id = 1`, "drop 1 is open"},
 		{`update draws set state = 'open'`, `update draws set state = 'done'`, "the draw of drop 1"},
+		{`update rehearsals set state = 'running'`, `update rehearsals set state = 'done'`, "rehearsal 129 of drop 65 is not over"},
 		{`update reviews set state = 'suspending' where id = 65`, `update reviews set state = 'open'`, "group 65 of the review"},
 		{`update code_batches set state = 'generating'`, `update code_batches set state = 'ready'`, "codes of drop 65"},
 		{`update campaigns set shop_number = null, grant_template_id = 1`, `update campaigns set shop_number = 10, grant_template_id = null`, "campaign 1, which is not of this shop"},

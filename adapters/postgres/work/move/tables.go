@@ -1,10 +1,6 @@
 package move
 
-import (
-	"strings"
-
-	"dropbell/adapters/postgres/internal/pg"
-)
+import "dropbell/adapters/postgres/internal/pg"
 
 // table is a table with rows of shops. of is the condition for the rows t of one shop: {shop} is its
 // number, {drops}, {campaigns} and {uploads} are the ids of its drops, of its campaigns and of the
@@ -44,7 +40,7 @@ var others = []table{
 	{"slots", ofDrop + ` and t.state <> 'waiting'`}, {"slot_results", ofSlot}, {"slot_forecasts", ofSlot},
 	{"bookings", ofDrop}, {"figure_recounts", ofDrop}, {"announcements", ofDrop}, {"drop_openings", ofDrop}, {"drop_opening_counts", ofDrop},
 	{"draws", ofDrop + ` and t.state in ('done', 'cancelled')`}, {"draw_counts", ofDrop}, {"draw_chunks", ofDrop}, {"waitlists", ofDrop + ` and t.settled`},
-	{"report_links", ofDrop}, {"rehearsals", ofShop + ` and t.state in ('done', 'failed')`}, {"drop_models", ofShop}, {"series", ofShop}, {"series_drops", ofSeries}, {"series_reservations", ofSeries}, {"deleted_drafts", ofShop + ` and not (` + ofSegment + `)`}, {"live_channels", ofDrop}, {"drop_archives", ofDrop}, {"exports", ofDrop + ` and t.due_at is null`},
+	{"report_links", ofDrop}, {"rehearsals", ofShop}, {"drop_models", ofShop}, {"series", ofShop}, {"series_drops", ofSeries}, {"series_reservations", ofSeries}, {"deleted_drafts", ofShop + ` and not (` + ofSegment + `)`}, {"live_channels", ofDrop}, {"drop_archives", ofDrop}, {"exports", ofDrop + ` and t.due_at is null`},
 	{"message_versions", ofShop}, {"message_looks", ofDrop}, {"pictures", ofShop}, {"sms_spent_drops", ofDrop}, {"sms_drop_costs", ofDrop},
 	{"campaigns", ofShop}, {"recipes", ofShop}, {"recipe_rounds", `exists (select from recipes r where r.id = t.recipe_id and r.shop_number = {shop})`}, {"campaign_publications", ofCampaign}, {"campaign_messages", ofCampaign}, {"campaign_limits", ofShop}, {"campaign_openings", ofCampaign},
 	{"campaign_results", ofCampaign}, {"campaign_requests", ofCampaign}, {"campaign_decisions", ofCampaign}, {"campaign_series", ofCampaign}, {"sms_campaign_costs", ofCampaign},
@@ -78,14 +74,10 @@ var acting = []table{
 }
 
 // unneeded are rows that the other database makes anew, or has no use for.
-var unneeded = []table{{"stock_counts", ofDrop}, {"flight_checks", ofDrop}, {"rehearsals", ofShop + ` and t.state in ('asked', 'running')`}, {"providers", ofShop + ` and t.deleted_at is not null`}, {"deleted_drafts", ofShop + ` and ` + ofSegment}}
+var unneeded = []table{{"stock_counts", ofDrop}, {"flight_checks", ofDrop}, {"providers", ofShop + ` and t.deleted_at is not null`}, {"deleted_drafts", ofShop + ` and ` + ofSegment}}
 
-// staying are the tables whose rows stay: those of the installation and its staff, its audit log,
-// those that only their own database reads, and records of calls of providers. users, inbox_reads,
-// sms_stops and suppressions are copied for users with something in the shop.
-var staying = strings.Fields(`accepted_messages alert_deliveries alert_destinations alert_pushes alert_readers alerts api_keys audit cell cell_identities
-	channel_rates channel_settings channel_tests checked_rows code_serials console_settings copies_due copying_cells dead_letter_groups dead_letter_jobs dead_messages erased_users
-	event_relay goose_db_version handled_events handled_events_rest hook_cursor housekeeping_steps idempotency_keys inbox_changes inbox_history inbox_reads
-	mail_warmup moves moving_rows notice_cursor opt_out_changes outbox password_links password_mails phone_verifications processes provider_calls providers
-	recovery_codes removed_cells relayed_events relayed_events_0 relayed_events_1 removed_steps saved_views second_factors segment_members segments sessions shops_elsewhere sign_ins sms_early
-	sms_replies sms_serials sms_spent sms_stops soft_bounces staff staff_browsers suppressions user_changes users`)
+// staying are the tables that name rows of shops and whose rows stay: the audit log, alerts and what
+// workers have in hand. Tables that name no such row, by a reference or by a column that a condition above
+// compares, stay as well: those of the installation and its staff. users, inbox_reads, sms_stops and
+// suppressions are copied for users with something in the shop.
+var staying = []string{"accepted_messages", "alert_destinations", "alerts", "audit", "channel_tests", "inbox_changes", "moves", "moving_rows", "providers", "shops_elsewhere"}
