@@ -66,6 +66,8 @@ type Budget struct {
 	// Committed is the greatest discount of all coupons that counted drops may give; Used is
 	// that of the issued coupons. For a campaign both are that of the coupons that it has given.
 	Committed, Used money.Amount
+	// Taken is what paid orders took off with the issued coupons. Only [Service.Drawn] knows it.
+	Taken money.Amount
 	// Least is the least worth of a coupon of the counted drops that may still give coupons
 	// away; 0 = there is none.
 	Least money.Amount
@@ -125,6 +127,8 @@ type Store interface {
 	Budgets(ctx context.Context, shops []int64) ([]Budget, error)
 	// Budget returns one budget, or [ErrNotFound].
 	Budget(ctx context.Context, k Key) (Budget, error)
+	// Taken sets what paid orders took off of each budget in the list.
+	Taken(ctx context.Context, list []Budget) error
 }
 
 // Templates finds drops.
@@ -151,6 +155,15 @@ func (s *Service) Budgets(ctx context.Context, by staff.Actor) ([]Budget, error)
 		return nil, err
 	}
 	return s.Store.Budgets(ctx, by.Shops)
+}
+
+// Drawn returns the budgets that the actor may see, with what paid orders took off.
+func (s *Service) Drawn(ctx context.Context, by staff.Actor) ([]Budget, error) {
+	list, err := s.Budgets(ctx, by)
+	if err == nil {
+		err = s.Store.Taken(ctx, list)
+	}
+	return list, err
 }
 
 // OfDrop returns the drop's budget, or [ErrNotFound].

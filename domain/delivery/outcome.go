@@ -95,6 +95,8 @@ type Counts struct {
 	Expired  int64
 	Dead     int64
 	InFlight int64
+	// HeldOut is how many of Skipped are the control group. Only lists of deliveries and pages of campaigns count them.
+	HeldOut int64
 }
 
 // Difference is the error of the identity
@@ -109,5 +111,5 @@ func (c Counts) Difference() int64 {
 // Plus returns the sums of both.
 func (c Counts) Plus(o Counts) Counts {
 	return Counts{c.Reserved + o.Reserved, c.Sent + o.Sent, c.Skipped + o.Skipped,
-		c.Expired + o.Expired, c.Dead + o.Dead, c.InFlight + o.InFlight}
+		c.Expired + o.Expired, c.Dead + o.Dead, c.InFlight + o.InFlight, c.HeldOut + o.HeldOut}
 }

@@ -17,13 +17,13 @@ type Span string
 // The spans. Chosen is a period from one day to another.
 const (
 	Days30   Span = "30d"
-	Weeks8   Span = "8w"
+	Days90   Span = "90d"
 	Months12 Span = "12m"
 	Chosen   Span = "chosen"
 )
 
 // Spans returns every span.
-func Spans() []Span { return []Span{Days30, Weeks8, Months12, Chosen} }
+func Spans() []Span { return []Span{Days30, Days90, Months12, Chosen} }
 
 // A Period is consecutive days, from the beginning of the first to the end of the last, in parts of
 // days, of weeks or of calendar months. The period before it has as many parts.
@@ -50,8 +50,8 @@ func PeriodOf(span Span, now time.Time, zone *time.Location) Period {
 	y, m, d := now.In(zone).Date()
 	end := time.Date(y, m, d+1, 0, 0, 0, 0, zone)
 	switch span {
-	case Weeks8:
-		return inDays(Weeks8, end.AddDate(0, 0, -8*7), 8*7, 7)
+	case Days90: // all parts are equally long
+		return inDays(Days90, end.AddDate(0, 0, -90), 90, 6)
 	case Months12:
 		p := Period{Span: Months12}
 		for i := -11; i <= 1; i++ {

@@ -89,7 +89,7 @@ func deliveries() []Story {
 	list := []delivery.BatchRow{
 		batchOf(9124, delivery.KindReminder, 2, delivery.SMS, delivery.BatchRunning, delivery.Counts{Reserved: 1000, Sent: 412, Skipped: 31, Dead: 2, InFlight: 555}),
 		batchOf(9123, delivery.KindReminder, 2, delivery.Email, delivery.BatchDone, delivery.Counts{Reserved: 1000, Sent: 1000}),
-		batchOf(9122, delivery.KindReminder, 12, delivery.App, delivery.BatchDone, delivery.Counts{Reserved: 1000, Sent: 953, Skipped: 12, Expired: 30, Dead: 5}),
+		batchOf(9122, delivery.KindReminder, 12, delivery.App, delivery.BatchDone, delivery.Counts{Reserved: 1000, Sent: 841, Skipped: 124, HeldOut: 112, Expired: 30, Dead: 5}),
 		batchOf(9121, delivery.KindCorrection, 0, delivery.WebPush, delivery.BatchReady, delivery.Counts{Reserved: 420, InFlight: 420}),
 	}
 	campaign := batchOf(9120, delivery.KindCampaign, 0, delivery.Webhook, delivery.BatchDone, delivery.Counts{Reserved: 3, Sent: 3})

@@ -90,7 +90,7 @@ func lately() droppages.Earned {
 // spending are budgets at every level.
 func spending() []budget.Budget {
 	at := func(scope budget.Scope, subject int64, name string, amount, committed, used money.Amount) budget.Budget {
-		return budget.Budget{Key: budget.Key{Scope: scope, Subject: subject, Currency: "CNY"}, Name: name, Shop: 10, Amount: amount, Committed: committed, Used: used, Least: 2000, Since: Now()}
+		return budget.Budget{Key: budget.Key{Scope: scope, Subject: subject, Currency: "CNY"}, Name: name, Shop: 10, Amount: amount, Committed: committed, Used: used, Taken: used * 3 / 5, Least: 2000, Since: Now()}
 	}
 	return []budget.Budget{at(budget.Shop, 10, "Harbour Tea House", 200_000_000, 160_000_000, 90_000_000), at(budget.Drop, 1, "Moon cake night", 100_000_000, 100_000_000, 84_000_000),
 		at(budget.Drop, 5, "Morning rush", 10_000_000, 10_000_000, 10_000_000), at(budget.Campaign, 7, "Spring greetings", 5_000_000, 1_250_000, 1_250_000)}
@@ -197,10 +197,10 @@ func reports() []Story {
 		trend.Before = append(trend.Before, f)
 	}
 	trend.Choose("issued", nil)
-	days, weeks := trend, trend
+	days, quarter := trend, trend
 	days.Period, days.List, days.Before = report.PeriodOf(report.Days30, Now(), shanghai()), trend.List[:5], trend.List[5:9]
-	weeks.Period, weeks.List, weeks.Before = report.PeriodOf(report.Weeks8, Now(), shanghai()), trend.List[:8], trend.List[8:]
-	weeks.More = true
+	quarter.Period, quarter.List, quarter.Before = report.PeriodOf(report.Days90, Now(), shanghai()), trend.List[:8], trend.List[8:]
+	quarter.More = true
 	beside := days
 	beside.Choose("revenue", []string{"20", "13"})
 	broken := droppages.Trend{Period: days.Period, From: "2026-11-20", To: "2026-11-02", Errors: []fault.Field{{Name: "to", Key: "rule.days_order"}}}
@@ -215,7 +215,7 @@ func reports() []Story {
 		{Name: "report/gone", Page: droppages.SharedFailure{Status: 404}.Page(), Outside: true},
 		{Name: "results/trend", Page: trend.Page()},
 		{Name: "results/days", Page: days.Page()},
-		{Name: "results/weeks", Page: weeks.Page()},
+		{Name: "results/quarter", Page: quarter.Page()},
 		{Name: "results/broken", Page: broken.Page()},
 		{Name: "results/none", Page: droppages.Trend{Period: days.Period}.Page(), Role: "viewer"},
 	}

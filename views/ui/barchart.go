@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"unicode/utf8"
 
 	"dropbell/domain/money"
 )
@@ -29,9 +30,12 @@ type ChartBar struct {
 	N    int64
 }
 
-// mostNames is how many parts have a name below the chart at most, and mostSteps how many steps the axis has at most.
+// mostNames is how many parts have a name below the chart at most, fewNames how many if a name is longer than roomyName characters, and
+// mostSteps how many steps the axis has at most.
 const (
 	mostNames = 6
+	fewNames  = 4
+	roomyName = 8
 	mostSteps = 4
 )
 
@@ -126,12 +130,25 @@ func (p BarChart) words(ctx context.Context, i int) string {
 // name is the name of a part below the chart, "" if there is no room for it; minor says that a narrow screen has no room for it.
 func (p BarChart) name(i int) (name string, minor bool) {
 	n := len(p.Bars)
-	every := (n + mostNames - 1) / mostNames
+	long := slices.ContainsFunc(p.Bars, func(b ChartBar) bool { return utf8.RuneCountInString(b.Name) > roomyName })
+	names := mostNames
+	if long {
+		names = fewNames
+	}
+	every := (n + names - 1) / names
 	if (n-1-i)%every != 0 {
 		return "", false
 	}
 	at := (n - 1 - i) / every // 0 is the name at the right edge, which takes the room of the name at 2
+	if long {
+		return p.Bars[i].Name, n > 3 && at%3 != 0
+	}
 	return p.Bars[i].Name, n > 3 && (at%2 == 1 || at == 2)
+}
+
+// flat reports whether there is no number to draw.
+func (p BarChart) flat() bool {
+	return !slices.ContainsFunc(slices.Concat(p.Bars, p.Before), func(b ChartBar) bool { return b.N != 0 })
 }
 
 // loses reports whether a number is below 0.

@@ -34,3 +34,28 @@ func TestTicks(t *testing.T) {
 		}
 	}
 }
+
+// No two names below a chart meet: long names are fewer, and a narrow screen has two of them.
+func TestNamesBelowTheColumns(t *testing.T) {
+	for name, want := range map[string][2]int{"5 Nov": {6, 2}, "November 2026": {4, 2}} {
+		p := BarChart{Bars: make([]ChartBar, 12)}
+		var shown, narrow int
+		for i := range p.Bars {
+			p.Bars[i].Name = name
+		}
+		for i := range p.Bars {
+			if text, minor := p.name(i); text != "" {
+				shown++
+				if !minor {
+					narrow++
+				}
+			}
+		}
+		if got := [2]int{shown, narrow}; got != want {
+			t.Errorf("%q: %v names, want %v", name, got, want)
+		}
+	}
+	if !(BarChart{Bars: make([]ChartBar, 3)}).flat() || (BarChart{Bars: []ChartBar{{N: -1}}}).flat() {
+		t.Error("a chart is empty if all its numbers are 0")
+	}
+}

@@ -94,7 +94,7 @@ func parts(c delivery.Counts, t feedback.Tally) []part {
 	for _, p := range []struct {
 		class string
 		n     int64
-	}{{"delivered", t.Delivered}, {"sent", t.Unconfirmed(c.Sent)}, {"bounced", t.Bounced}, {"inflight", c.InFlight}, {"skipped", c.Skipped}, {"expired", c.Expired}, {"dead", c.Dead}} {
+	}{{"delivered", t.Delivered}, {"sent", t.Unconfirmed(c.Sent)}, {"bounced", t.Bounced}, {"inflight", c.InFlight}, {"heldout", c.HeldOut}, {"skipped", c.Skipped - c.HeldOut}, {"expired", c.Expired}, {"dead", c.Dead}} {
 		if p.n <= 0 {
 			continue
 		}
@@ -112,18 +112,23 @@ func parts(c delivery.Counts, t feedback.Tally) []part {
 
 func num(f float64) string { return fmt.Sprintf("%.1f", f) }
 
-// barText describes the bar in words.
-func barText(ctx context.Context, c delivery.Counts, t feedback.Tally) string {
-	l := From(ctx).Locale
-	words := []string{l.T("bar.sent", c.Sent, l.Percent(c.Sent, c.Reserved))}
+// UnsentWords are the outcomes of the recipients to whom nothing is sent yet, with their numbers.
+func UnsentWords(ctx context.Context, c delivery.Counts) (words []string) {
 	for _, p := range []struct {
 		key string
 		n   int64
-	}{{"bar.in_flight", c.InFlight}, {"bar.skipped", c.Skipped}, {"bar.expired", c.Expired}, {"bar.dead", c.Dead}} {
+	}{{"bar.in_flight", c.InFlight}, {"bar.held_out", c.HeldOut}, {"bar.skipped", c.Skipped - c.HeldOut}, {"bar.expired", c.Expired}, {"bar.dead", c.Dead}} {
 		if p.n > 0 {
-			words = append(words, l.T(p.key, p.n))
+			words = append(words, T(ctx, p.key, p.n))
 		}
 	}
+	return words
+}
+
+// barText describes the bar in words.
+func barText(ctx context.Context, c delivery.Counts, t feedback.Tally) string {
+	l := From(ctx).Locale
+	words := append([]string{l.T("bar.sent", c.Sent, l.Percent(c.Sent, c.Reserved))}, UnsentWords(ctx, c)...)
 	if text := ReportedText(ctx, t, c.Sent); text != "" {
 		words = append(words, text)
 	}

@@ -132,7 +132,7 @@ func (l Ledger) Batches(ctx context.Context, q delivery.BatchQuery) (page delive
 		if page, err = batchPage(rows, q, limit); err != nil {
 			return err
 		}
-		return countReported(ctx, tx, page.List)
+		return errors.Join(countReported(ctx, tx, page.List), countHeldOut(ctx, tx, page.List))
 	})
 	return page, err
 }
@@ -179,6 +179,36 @@ func countReported(ctx context.Context, tx pgx.Tx, list []delivery.BatchRow) err
 	return err
 }
 
+// heldOutSQL returns how many recipients of each batch are the control group. The last checkpoint of a batch gives the control group one
+// outcome without rows; other users who were skipped have rows then.
+const heldOutSQL = `
+select b.id, case b.rest_reason when @reason then b.skipped_count - count(*) filter (where e.reason <> @reason) else count(*) filter (where e.reason = @reason) end
+from batches b left join exceptions e on e.batch_id = b.id and e.outcome = 'skipped' where b.id = any(@ids) group by b.id`
+
+// countHeldOut counts the control group among the skipped recipients.
+func countHeldOut(ctx context.Context, tx pgx.Tx, list []delivery.BatchRow) error {
+	var ids []int64
+	for _, r := range list {
+		if r.Counts.Skipped > 0 {
+			ids = append(ids, r.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	rows, err := tx.Query(ctx, heldOutSQL, pgx.StrictNamedArgs{"ids": ids, "reason": delivery.ReasonHoldOut})
+	if err != nil {
+		return err
+	}
+	held := map[int64]int64{}
+	var id, n int64
+	_, err = pgx.ForEachRow(rows, []any{&id, &n}, func() error { held[id] = n; return nil })
+	for i := range list {
+		list[i].Counts.HeldOut = held[list[i].ID]
+	}
+	return err
+}
+
 // scanBatchRow reads one row. fits is false if the user of the query is not in
 // the batch, or has another outcome.
 func scanBatchRow(rows pgx.Rows, q delivery.BatchQuery) (r delivery.BatchRow, fits bool, err error) {
@@ -214,7 +244,7 @@ func (l Ledger) Batch(ctx context.Context, id int64) (r delivery.BatchRow, err e
 		if err != nil {
 			return err
 		}
-		return countReported(ctx, tx, one)
+		return errors.Join(countReported(ctx, tx, one), countHeldOut(ctx, tx, one))
 	})
 	return one[0], err
 }

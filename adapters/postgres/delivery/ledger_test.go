@@ -80,6 +80,11 @@ func (w *fixture) fill(b *told, i int, random *rand.Rand) {
 		}
 	}
 	b.From, b.To = due[0], due[len(due)-1]
+	for id, o := range b.who { // half of the skipped users are the control group
+		if o == delivery.Skipped && id%2 == 0 {
+			b.Counts.HeldOut++
+		}
+	}
 	for _, o := range b.who {
 		b.Counts.Reserved++
 		switch o {
@@ -104,9 +109,20 @@ func (w *fixture) fill(b *told, i int, random *rand.Rand) {
 		"due_count": b.Counts.Reserved, "sent_count": b.Counts.Sent, "skipped_count": b.Counts.Skipped,
 		"expired_count": b.Counts.Expired, "dead_count": b.Counts.Dead, "failed_count": b.Waiting,
 	})
+	rest := b.State == delivery.BatchDone && i%2 == 0 // the control group has no rows
+	if rest {
+		w.Exec(`update batches set rest_outcome = 'skipped', rest_reason = 'hold_out' where id = $1`, b.ID)
+	}
 	for _, e := range exceptions {
-		w.Exec(`insert into exceptions (batch_id, user_id, channel, outcome, reason, detail, attempts) values ($1, $2, $3, $4, 'provider_error', 'HTTP 503', 3)`,
-			b.ID, e.id, b.Channel, e.outcome)
+		reason := "provider_error"
+		if e.outcome == delivery.Skipped && e.id%2 == 0 {
+			if reason = delivery.ReasonHoldOut; rest {
+				continue
+			}
+		}
+		w.Exec(`insert into exceptions (batch_id, user_id, channel, outcome, reason, detail, attempts) values ($1, $2, $3, $4, $5,
+			case $5 when 'hold_out' then '' else 'HTTP 503' end, case $5 when 'hold_out' then 0 else 3 end)`,
+			b.ID, e.id, b.Channel, e.outcome, reason)
 	}
 }
 
@@ -188,7 +204,7 @@ func TestRecipientsOfABatch(t *testing.T) {
 					if r.UserID <= after || r.Outcome != b.who[r.UserID] || (r.Outcome == delivery.InFlight) != r.At.IsZero() {
 						t.Fatalf("batch %d: %+v, was %q", b.ID, r, b.who[r.UserID])
 					}
-					if excepted := r.Outcome != delivery.Sent && r.Outcome != delivery.InFlight; excepted != (r.Attempts == 3 && r.Detail == "HTTP 503") {
+					if excepted := r.Outcome != delivery.Sent && r.Outcome != delivery.InFlight && r.Reason != delivery.ReasonHoldOut; excepted != (r.Attempts == 3 && r.Detail == "HTTP 503") {
 						t.Fatalf("%+v", r)
 					}
 					after, got = r.UserID, got+1

@@ -84,6 +84,31 @@ func (s Budgets) Budget(ctx context.Context, k budget.Key) (budget.Budget, error
 	return list[0], nil
 }
 
+// takenSQL returns what paid orders took off with the coupons that each budget pays for, in the order of the keys. Of a drop whose
+// coupons only partly count, see earlierSQL, the coupons are summed up.
+const takenSQL = `
+select (case b.scope when 'campaign' then (select coalesce(sum(c.discount), 0) from coupons c
+        where c.origin = 'campaign' and c.origin_key >= b.subject || ':' and c.origin_key < b.subject || ';' and c.state = 'used')
+    else (select coalesce(sum(case when e.earlier = 0 then y.discounted when e.earlier < t.issued then (select coalesce(sum(c.discount), 0) from coupons c
+            where c.template_id = t.id and c.state = 'used' and c.issued_at >= date_trunc('second', b.since)) else 0 end), 0)
+        from templates t left join coupon_tallies y on y.template_id = t.id, lateral (select ` + earlierSQL + ` as earlier) e where ` + countedSQL + `) end)::bigint
+from unnest(@scopes::text[], @subjects::bigint[], @currencies::text[]) with ordinality k (scope, subject, currency, n) left join budgets b using (scope, subject, currency)
+order by k.n`
+
+// Taken sets what paid orders took off; see [budget.Store].
+func (s Budgets) Taken(ctx context.Context, list []budget.Budget) error {
+	var scopes, currencies []string
+	var subjects []int64
+	for _, b := range list {
+		scopes, subjects, currencies = append(scopes, string(b.Scope)), append(subjects, b.Subject), append(currencies, b.Currency)
+	}
+	taken, err := pg.Collect(ctx, s.Pool, pgx.RowTo[int64], takenSQL, pgx.StrictNamedArgs{"scopes": scopes, "subjects": subjects, "currencies": currencies})
+	for i := range min(len(taken), len(list)) {
+		list[i].Taken = money.Amount(taken[i])
+	}
+	return err
+}
+
 // Set stores a budget; see [budget.Store]. Publishing a drop takes the same lock, so a drop that
 // is published meanwhile waits or is seen.
 func (s Budgets) Set(ctx context.Context, k budget.Key, amount money.Amount, e staff.Entry) error {

@@ -3,6 +3,7 @@ package drops_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -187,4 +188,41 @@ func TestADropThatHadEndedCounts(t *testing.T) {
 	}
 	w.Exec(`update templates set valid_hours = 0, valid_until = now() where id = $1`, tpl.ID) // no further coupon can be given
 	sums(4_000, 4_000)
+}
+
+// What paid orders took off is read from the tally of each drop. Coupons that an ended drop issued before the shop's budget began do not
+// count, nor do coupons of a campaign that are not used.
+func TestTakenOffByPaidOrders(t *testing.T) {
+	w := newFixture(t)
+	s, by := w.budgets(), staff.System()
+	tpl, ended, partly := w.drafted(10), w.drafted(10), w.drafted(10)
+	for i, d := range []template.Template{tpl, ended, partly} {
+		w.Exec(`update templates set state = $2, issued = 4, ended_at = case when $2 = 'closed' then now() - interval '1 day' end where id = $1`, d.ID, []string{"published", "closed", "closed"}[i])
+		w.Exec(`insert into coupon_tallies (template_id, used, discounted) values ($1, 3, $2)`, d.ID, []int{4_500, 900, 900}[i])
+	}
+	w.Exec(`insert into claim_seconds values ($1, date_trunc('second', now()) + interval '1 hour', 1)`, partly.ID)
+	w.Must(s.SetShop(t.Context(), by, tpl.ShopNumber, "CNY", 1_000_000, "a test"))
+	w.Must(s.SetDrop(t.Context(), by, tpl.ID, 40_000, "a test"))
+	w.Exec(`insert into campaigns (id, shop_number, name, channel, content, audience, starts_at, ends_at, grant_template_id, state, creator, created_by) overriding system value
+		values (7, $1, 'Gifts', 0, '{}', '{}', now(), now() + interval '1 day', $2, 'running', 'staff:1', 'staff:1')`, tpl.ShopNumber, tpl.ID)
+	w.Exec(`insert into budgets (scope, subject, currency, amount, given) values ('campaign', 7, 'CNY', 100000, 2)`)
+	for i, c := range []struct {
+		drop   int64
+		origin string
+		key    string
+		state  string
+		off    int64
+	}{{tpl.ID, "campaign", "7:1001", "used", 1_700}, {tpl.ID, "campaign", "7:1002", "unused", 0}, {tpl.ID, "campaign", "70:1003", "used", 800}, {partly.ID, "claim", "", "used", 600}} {
+		w.Exec(`insert into coupons (template_id, user_id, claim_id, origin, origin_key, state, issued_at, expires_at, discount)
+			values ($1, $2, $2, $3, $4, $5, now() + interval '1 hour', now() + interval '2 hours', $6)`, c.drop, 1001+i, c.origin, c.key, c.state, c.off)
+	}
+	list, err := s.Drawn(t.Context(), by)
+	w.Must(err)
+	got := map[budget.Scope]money.Amount{}
+	for _, b := range list {
+		got[b.Scope] = b.Taken
+	}
+	if want := map[budget.Scope]money.Amount{budget.Shop: 4_500 + 600, budget.Drop: 4_500, budget.Campaign: 1_700}; !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
 }

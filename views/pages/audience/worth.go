@@ -8,7 +8,6 @@ import (
 	"dropbell/domain/money"
 	"dropbell/domain/report"
 	"dropbell/domain/timeline"
-	"dropbell/views/pages/parts"
 	"dropbell/views/ui"
 )
 
@@ -30,11 +29,6 @@ func (p User) paid(ctx context.Context, n money.Amount, currency string) string 
 	return ui.From(ctx).Locale.Money(n, currency, all...)
 }
 
-// earnedAmount writes one of the amounts of what all customers earned the shops.
-func earnedAmount(ctx context.Context, n money.Amount, s report.Sums) string {
-	return ui.From(ctx).Locale.Sum(n, s.Currency)
-}
-
 // orderCount is the number of a user's orders of all currencies.
 func orderCount(w timeline.Worth) (n int64) {
 	for _, s := range w.Spent {
@@ -51,17 +45,14 @@ func usedText(ctx context.Context, w timeline.Worth) string {
 	return ui.T(ctx, "worth.of", ui.Num(ctx, w.Used), ui.Num(ctx, w.Coupons))
 }
 
-func orders(s report.Sums) money.Amount { return money.Amount(s.Orders()) }
-
-// change says by how much a figure of the currency differs from the days before.
-func (p Users) change(ctx context.Context, s report.Sums, figure func(report.Sums) money.Amount) string {
-	var before money.Amount
+// before are the orders of the currency in the days before.
+func (p Users) before(currency string) report.Sums {
 	for _, b := range p.Earned.Before {
-		if b.Currency == s.Currency {
-			before = figure(b)
+		if b.Currency == currency {
+			return b
 		}
 	}
-	return parts.Change(ctx, int64(figure(s)), int64(before))
+	return report.Sums{}
 }
 
 // dueNote names the channel, the time and the drop of the reminder that is sent next.

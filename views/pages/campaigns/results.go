@@ -179,6 +179,12 @@ func spanOf(s campaign.Share, scale float64) rateSpan {
 
 func tenth(f float64) string { return fmt.Sprintf("%.1f", f) }
 
+// further reports whether there are orders, costs or reports of providers.
+func (p CampaignResults) further() bool {
+	_, compared := p.Results.Increment()
+	return p.Results.Meant().Spent.Currency != "" || p.Results.SMS.Parts() > 0 || compared || p.Results.Incomparable() || p.Results.Reported.Any()
+}
+
 // agree reports whether the numbers of recipients and messages equal the numbers of the campaign's
 // progress. Otherwise the card does not show them.
 func (p CampaignResults) agree() bool { return p.Results.Agree(p.Progress) }

@@ -30,6 +30,9 @@ func (p Campaign) undecided() int64 {
 func (p Campaign) sending() delivery.Counts {
 	c := p.Progress.Counts
 	c.InFlight -= p.undecided()
+	if out, held := p.Results.Group(delivery.HeldOut); held {
+		c.HeldOut = min(c.Skipped, out.Assigned)
+	}
 	return c
 }
 

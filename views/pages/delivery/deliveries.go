@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"dropbell/domain/delivery"
@@ -115,16 +116,7 @@ func batchTone(b delivery.BatchRow) ui.Tone {
 // countsText describes the bar in words.
 func countsText(ctx context.Context, c delivery.Counts) string {
 	l := ui.From(ctx).Locale
-	text := l.T("deliveries.sent_of", c.Sent, c.Reserved)
-	for _, p := range []struct {
-		key string
-		n   int64
-	}{{"bar.in_flight", c.InFlight}, {"bar.skipped", c.Skipped}, {"bar.expired", c.Expired}, {"bar.dead", c.Dead}} {
-		if p.n > 0 {
-			text += l.T("ui.list_join") + l.T(p.key, p.n)
-		}
-	}
-	return text
+	return strings.Join(append([]string{l.T("deliveries.sent_of", c.Sent, c.Reserved)}, ui.UnsentWords(ctx, c)...), l.T("ui.list_join"))
 }
 
 func batchKinds(ctx context.Context) []ui.Option {

@@ -730,7 +730,7 @@ func (d Drop) when() templ.Component {
 }
 
 // spark is the way from booked over delivered to claimed, or from booked over entered to won: three bars with their numbers. The
-// reminders and entries of all lines share one scale; the coupons are drawn on the drop's stock.
+// reminders of all lines share one scale; the coupons are drawn on the drop's stock.
 func (d Drop) spark(most int64) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

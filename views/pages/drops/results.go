@@ -79,23 +79,50 @@ func (p Trend) text(ctx context.Context, s trendSeries, n int64) string {
 	return ui.Num(ctx, n)
 }
 
-// notes say by how much the sum differs from the period before, unless that has none or drops are
-// missing, and by how much the average drop differs if the periods have different numbers of drops.
-// The discount has its return.
+// comparable reports whether the sum can be compared with the period before: that has drops, and none are missing.
+func (p Trend) comparable(s trendSeries) bool { return !p.More && p.sum(s, p.Before) > 0 }
+
+// notes say which orders an amount has, by how much the average drop differs from the period before if the periods have different
+// numbers of drops, and what the discount returned.
 func (p Trend) notes(ctx context.Context, s trendSeries) (list []string) {
-	if s.key == "discount" {
-		revenue, discount := p.sum(allSeries()[0], p.List), p.sum(s, p.List)
-		list = append(list, ui.T(ctx, "results.return", parts.Returned(ctx, money.Amount(revenue), money.Amount(discount), p.currency())))
-	}
 	now, before := p.sum(s, p.List), p.sum(s, p.Before)
-	if p.More || before <= 0 {
-		return list
-	}
-	list = append(list, parts.Change(ctx, now, before))
-	if n, of := int64(len(p.of(s, p.List))), int64(len(p.of(s, p.Before))); n != of {
+	if n, of := int64(len(p.of(s, p.List))), int64(len(p.of(s, p.Before))); p.comparable(s) && n != of {
 		list = append(list, ui.T(ctx, "results.per_drop", signedShare(ctx, now/n-before/of, before/of)))
 	}
+	switch s.key {
+	case "revenue":
+		list = append(list, ui.N(ctx, "results.counted", int64(len(p.of(s, p.List)))))
+	case "discount":
+		list = append(list, ui.T(ctx, "results.return", parts.Returned(ctx, money.Amount(p.sum(allSeries()[0], p.List)), money.Amount(now), p.currency())))
+	}
 	return list
+}
+
+// mostRanked is how many drops the ranking has at most.
+const mostRanked = 5
+
+// ranked returns the drops with the greatest figures above 0, the greatest first.
+func (p Trend) ranked(s trendSeries, list []report.Figures) []report.Figures {
+	list = slices.DeleteFunc(p.of(s, list), func(f report.Figures) bool { return s.value(f) <= 0 })
+	slices.SortStableFunc(list, func(a, b report.Figures) int { return cmp.Compare(s.value(b), s.value(a)) })
+	return list[:min(len(list), mostRanked)]
+}
+
+// best returns the drop with the greatest figure, nil if no figure is above 0.
+func (p Trend) best(s trendSeries, list []report.Figures) *report.Figures {
+	for _, f := range p.ranked(s, list) {
+		return &f
+	}
+	return nil
+}
+
+// answer says which drop has the greatest figure.
+func (p Trend) answer(ctx context.Context, s trendSeries) string {
+	best := p.best(s, p.List)
+	if best == nil {
+		return ui.T(ctx, s.label)
+	}
+	return ui.T(ctx, "results.best."+s.key, best.Template.Name, p.text(ctx, s, s.value(*best)))
 }
 
 // ordered returns the drops as the table shows them: sorted by a figure, the greatest first, or the
@@ -185,9 +212,9 @@ func (p Trend) note(ctx context.Context, s trendSeries) string {
 	l, zone := ui.From(ctx).Locale, p.Period.From().Location()
 	note := ui.N(ctx, "results.chart_note", int64(len(p.of(s, p.List))), l.Date(p.Period.From(), zone), l.Date(p.Period.To().AddDate(0, 0, -1), zone))
 	if before := len(p.of(s, p.Before)); before > 0 {
-		note = ui.T(ctx, "ui.sentences", note, ui.N(ctx, "results.chart_before", int64(before)))
+		return ui.T(ctx, "ui.sentences", note, ui.N(ctx, "results.chart_before", int64(before)))
 	}
-	return note
+	return ui.T(ctx, "ui.sentences", note, ui.T(ctx, "results.chart_alone"))
 }
 
 // partName is the name of the part that begins at the instant.

@@ -66,10 +66,10 @@ type stage struct {
 	n, full, of          int64
 }
 
-// most is the greatest number of reminders or entries of a line.
+// most is the greatest number of reminders of a line. The entries of a draw may be many times as many.
 func (p Overview) most() (n int64) {
 	for _, d := range slices.Concat(p.Open, p.Upcoming) {
-		n = max(n, d.Booked(), d.counts().Sent, d.Entered)
+		n = max(n, d.Booked(), d.counts().Sent)
 	}
 	return n
 }
@@ -79,6 +79,7 @@ func (d Drop) stages(most int64) []stage {
 	claimed := "results.measure.claimed"
 	if d.OpeningMode.Drawn() {
 		reached.label, reached.n, claimed = "draw.entries", d.Entered, "draw.won"
+		reached.full = max(reached.full, d.Entered)
 	}
 	return []stage{
 		{"stage.booked", "today-booked", "listed:" + parts.ID(d.ID) + ":booked", d.Booked(), max(1, most), 0},

@@ -40,6 +40,11 @@ func OutcomeBadge(o delivery.Outcome, reason string) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
+		} else if o == delivery.Skipped && reason == delivery.ReasonHoldOut {
+			templ_7745c5c3_Err = ui.Badge(ui.Neutral, ui.T(ctx, "recipients.held_out")).Render(ctx, templ_7745c5c3_Buffer)
+			if templ_7745c5c3_Err != nil {
+				return templ_7745c5c3_Err
+			}
 		} else if o.Sleeping(reason) {
 			templ_7745c5c3_Err = ui.Badge(ui.OutcomeTone(WaitingOutcome), ui.T(ctx, "outcome.waiting")).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {

@@ -149,12 +149,12 @@ func (h *handlers) exportDeliveries(w http.ResponseWriter, r *http.Request) erro
 	}
 	head := []string{"batch_id", "kind", "owner_id", "template_id", "template_name", "shop_number", "slot_minutes", "channel", "state", "stop_reason",
 		"from_user", "to_user", "recipients", "sent", "skipped", "expired", "dead", "in_flight", "due_at", "started_at", "finished_at", "user_outcome",
-		"delivered", "bounced", "complained", "providers"}
+		"delivered", "bounced", "complained", "providers", "control_group"}
 	q.Limit = shell.ExportPage
 	return shell.FileOf("deliveries", head, func(b delivery.BatchRow) []any {
 		return []any{b.ID, string(b.Kind), b.OwnerID, b.TemplateID, b.TemplateName, b.ShopNumber, b.Slot * template.SlotMinutes, b.Channel.String(), string(b.State), b.StopReason,
 			int64(b.From), int64(b.To), b.Counts.Reserved, b.Counts.Sent, b.Counts.Skipped, b.Counts.Expired, b.Counts.Dead, b.Counts.InFlight,
-			b.DueAt, b.StartedAt, b.FinishedAt, string(b.Outcome), b.Reported.Delivered, b.Reported.Bounced, b.Reported.Complained, sharesText(b.Providers)}
+			b.DueAt, b.StartedAt, b.FinishedAt, string(b.Outcome), b.Reported.Delivered, b.Reported.Bounced, b.Reported.Complained, sharesText(b.Providers), b.Counts.HeldOut}
 	}).Send(h.Shell, w, r, func(write func(delivery.BatchRow) error) error {
 		for next := ""; ; {
 			list, further, err := h.batches(r, q, next, shell.AcrossAll)

@@ -27,7 +27,7 @@ func (h *handlers) showBudgets(w http.ResponseWriter, r *http.Request) error {
 
 func (h *handlers) drawBudgets(w http.ResponseWriter, r *http.Request, status int, p droppages.Budgets) (err error) {
 	p.List, err = shell.All(h.Shell, r, h.cells, func(h *handlers, r *http.Request) ([]budget.Budget, error) {
-		return h.Budgets.Budgets(r.Context(), shell.Actor(r))
+		return h.Budgets.Drawn(r.Context(), shell.Actor(r))
 	}, func(a, b budget.Budget) int {
 		return cmp.Or(cmp.Compare(b.Scope, a.Scope), cmp.Compare(b.Subject, a.Subject), cmp.Compare(a.Currency, b.Currency))
 	}, 0)

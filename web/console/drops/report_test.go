@@ -79,10 +79,15 @@ func TestResultsByPeriod(t *testing.T) {
 	g.Exec(`update templates set valid_hours = 240 where id = $1`, second.ID)
 	b := g.As(staff.Viewer)
 	b.Get("/results").Is(200).Has("Revenue over the period", "2 drops from", "Dashed: the period before, with one drop.", "Issued 130 100% more than before +0% per drop").HasNot("Side by side")
+	b.Get("/results?series=issued").Is(200).Has("“Second” issued most coupons: 80", "of the sum of all drops.", "The best drop of the period before was “Of last month” with 65. 23% more than before", "Issued by drop Second 80 First 50",
+		"orders of the 2 drops that opened in this period")
 	b.Get("/results?series=discount").Is(200).Has("Discount given over the period")
 	b.Get("/results?sort=issued").Is(200).Has(`aria-sort="descending"`, "Total")
 	b.Get("/results?series=nonsense&beside=x&period=nonsense").Is(200).Has("Revenue over the period", "2 drops from").HasNot("Side by side")
-	b.Get("/results?period=12m").Is(200).Has("3 drops from", "Of last month").HasNot("Dashed:")
+	b.Get("/results?period=12m").Is(200).Has("3 drops from", "Of last month", "No drop opened in the period before.").HasNot("Dashed:")
+	g.Exec(`update templates set opens_at = opens_at - interval '1 year', closes_at = closes_at - interval '1 year' where id = $1`, old.ID)
+	b.Get("/results?period=12m&series=issued").Is(200).Has("2 drops from", "Dashed: the period before, with one drop.", `class="barchart-column is-before"`)
+	g.Exec(`update templates set opens_at = opens_at + interval '1 year', closes_at = closes_at + interval '1 year' where id = $1`, old.ID)
 	day := func(ago int) string { return time.Now().UTC().AddDate(0, 0, -ago).Format(time.DateOnly) }
 	b.Get("/results?from="+day(50)+"&to="+day(30)).Is(200).Has("One drop from", "Of last month", `value="`+day(50)+`"`).HasNot("Second")
 	b.Get("/results?to=" + day(30)).Is(200).Has("One drop from")
@@ -93,7 +98,7 @@ func TestResultsByPeriod(t *testing.T) {
 	}
 	b.Get(shell.TemplateURL(first.ID)+"/report").Is(200).Has("From stock to use", "No reminders were booked.", "Coupons in stock").HasNot("Booked a reminder")
 	two := "beside=" + strconv.FormatInt(first.ID, 10) + "&beside=" + strconv.FormatInt(second.ID, 10)
-	b.Get("/results?period=8w&series=issued&"+two).Is(200).Has("Side by side", "Difference", "Issued 80 50 +30 (+60%)", "Use rate 0% 0%", "Coupons of “Second", `name="period" value="8w"`)
+	b.Get("/results?period=90d&series=issued&"+two).Is(200).Has("Side by side", "Difference", "Issued 80 50 +30 (+60%)", "Use rate 0% 0%", "Coupons of “Second", `name="period" value="90d"`)
 	if rows := b.File("/results.csv?period=12m", 3); rows[1][1] != "Second" {
 		t.Errorf("%v", rows)
 	}

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -208,5 +210,32 @@ func TestLinksAreFollowed(t *testing.T) {
 	l.Follow(t.Context(), d, Rush, nextSpread.bookings(d.ID))
 	if s.links < 60 {
 		t.Errorf("%d links are followed", s.links)
+	}
+}
+
+// The second version of the tested campaign is read more often than the first, most of it within the first quarter of an hour. A recipient
+// reads or does not whatever the other recipients are.
+func TestReadersOfTheTestedCampaign(t *testing.T) {
+	var list []recipient
+	for id := FirstUser; id < FirstUser+1200; id++ {
+		list = append(list, recipient{strconv.Itoa(id), []string{"a", "b"}[id%2]})
+	}
+	all := readings(list)
+	var n [2]int
+	early := 0
+	for i, one := range all {
+		n[one.variant]++
+		if one.after < 15*time.Minute {
+			early++
+		}
+		if i > 0 && one.after < all[i-1].after {
+			t.Fatalf("reader %d is out of order", i)
+		}
+	}
+	if n[0] < 80 || n[1] < n[0]+30 || early < len(all)*8/10 {
+		t.Errorf("%v readers, %d of them early", n, early)
+	}
+	if few := readings(list[:100]); !slices.ContainsFunc(all, func(r reading) bool { return r == few[0] }) {
+		t.Errorf("%+v does not read among more recipients", few[0])
 	}
 }

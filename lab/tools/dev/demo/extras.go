@@ -128,7 +128,7 @@ func (c *Client) AddCampaigns(ctx context.Context, now time.Time) error {
 	}
 	at := func(days, hour int) string { return atHour(now, days, hour).UTC().Format(time.RFC3339) }
 	for i, w := range []map[string]any{
-		{"name": "夜市预告 A/B · Night market: two headlines", "channel": "app", "audience": map[string]any{"reserved_template_id": night.ID}, "starts_at": now.UTC().Truncate(time.Minute).Format(time.RFC3339), "ends_at": at(3, 12),
+		{"name": testedName, "channel": "app", "audience": map[string]any{"reserved_template_id": night.ID}, "starts_at": now.UTC().Truncate(time.Minute).Format(time.RFC3339), "ends_at": at(3, 12),
 			"title": words("Tomorrow at eight: 20 % off", "明晚八点，夜市 8 折"), "body": words("The night market opens at eight. Your reminder is set.", "夜市八点开抢，提醒已为您设好。"),
 			"variant_b": map[string]any{"percent": 50, "title": words("5,000 coupons for the night market", "夜市 5000 张券等您"), "body": words("20 % off at every stall. **First come, first served.**", "全场 8 折，**先到先得**。")},
 			"test":      map[string]any{"share_percent": 30, "by": "opened", "minutes": 720}},

@@ -50,10 +50,13 @@ type Live struct {
 	Crowd
 	// Moderately is the name of drops to which a moderate crowd comes.
 	Moderately string
+	// CampaignLink returns the address in a campaign's message to a user; nil = no links of campaigns are followed.
+	CampaignLink func(campaign, user int64, variant int) string
 	// Say is called with what happens.
 	Say func(format string, args ...any)
 
 	followed, came map[string]bool // by the drop's id
+	tested         test
 }
 
 // lookEvery is the time between two looks for drops that open.
@@ -71,6 +74,11 @@ func (l *Live) Run(ctx context.Context) {
 		if n%20 == 0 {
 			if err := l.ahead(ctx, time.Now()); err != nil && ctx.Err() == nil {
 				l.Say("the demo's next drop: %v", err)
+			}
+		}
+		if n%4 == 0 {
+			if err := l.read(ctx, time.Now()); err != nil && ctx.Err() == nil {
+				l.Say("the readers of the demo's campaign: %v", err)
 			}
 		}
 		if !pause.For(ctx, lookEvery) {

@@ -18,11 +18,12 @@ const (
 	soldOutStock, soldOutWaiting, soldOutBack = 40, 160, 12
 )
 
-const soldOutName = "紫砂壶 8 折 · Clay teapots, 20 % off"
+// The sold-out drop is the second shop's, so that the last one of the first shop that was sold out has customers who booked in vain.
+const soldOutName, soldOutShop = "紫砂壶 8 折 · Clay teapots, 20 % off", "20"
 
 // OpenSoldOut makes the drop that opens in five seconds and is sold out by [Client.SellOut].
 func (c *Client) OpenSoldOut(ctx context.Context, now time.Time) error {
-	_, err := c.publish(ctx, coupon{Name: soldOutName, Kind: "percent_off", PercentOff: 20, MaxOff: 8000,
+	_, err := c.publish(ctx, coupon{Shop: soldOutShop, Name: soldOutName, Kind: "percent_off", PercentOff: 20, MaxOff: 8000,
 		OpensAt: now.Add(5 * time.Second).Truncate(time.Second), Open: 5 * 24 * time.Hour, Stock: soldOutStock, Waitlist: "issue"})
 	return err
 }
@@ -30,7 +31,7 @@ func (c *Client) OpenSoldOut(ctx context.Context, now time.Time) error {
 // SellOut sells the drop of [Client.OpenSoldOut] out as soon as it is open. Users join its waitlist, and staff return
 // coupons to the stock, which a worker gives to the first of the users who wait.
 func (c *Client) SellOut(ctx context.Context, begun time.Time) error {
-	list, err := c.drops(ctx, url.Values{"shop": {shop}, "from": {begun.UTC().Format(time.RFC3339)}, "limit": {"200"}, "order": {"asc"}})
+	list, err := c.drops(ctx, url.Values{"shop": {soldOutShop}, "from": {begun.UTC().Format(time.RFC3339)}, "limit": {"200"}, "order": {"asc"}})
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strconv"
 
+	"dropbell/domain/campaign"
 	"dropbell/domain/delivery"
 	"dropbell/domain/reminder"
 	"dropbell/domain/user"
@@ -20,7 +21,7 @@ func (s *stack) goLive(ctx context.Context, o offer) {
 		return
 	}
 	live := &demo.Live{Crowd: demo.Crowd{Client: demo.NewClient(s.settings.url(), s.settings.get("ADMIN_API_KEY")), Tokens: by, Link: s.settings.links()},
-		Moderately: shop.DropName, Say: say}
+		Moderately: shop.DropName, CampaignLink: s.settings.campaignLinks(), Say: say}
 	s.running.Go(func() { live.Run(ctx) })
 }
 
@@ -35,4 +36,13 @@ func (s *settings) links() func(drop string, u int64, channel string) string {
 		over, _ := delivery.ParseChannel(channel) // a channel of the demo's own
 		return address(reminder.Reader{TemplateID: id, UserID: user.ID(u), Slot: 1, Channel: over})
 	}
+}
+
+// campaignLinks returns the addresses in messages of campaigns; nil without a secret of links.
+func (s *settings) campaignLinks() func(id, u int64, variant int) string {
+	address := campaign.Links{Links: user.NewLinks(s.get("LINK_SECRET"))}.Addresses(s.url())
+	if address == nil {
+		return nil
+	}
+	return func(id, u int64, variant int) string { return address(id, user.ID(u), variant, "") }
 }

@@ -24,6 +24,7 @@ type made struct {
 	id        int64
 	published time.Time
 	closes    time.Time
+	known     []person // at the publication
 	bookers   []booker
 	coupons   []owned
 	campaign  *madeCampaign
@@ -60,6 +61,11 @@ func (h *history) storeDrop(ctx context.Context, tx pgx.Tx, p plan) error {
 	d.OpensAt = time.Date(y, m, day, p.Hour, 0, 0, 0, h.zone)
 	d.published = d.OpensAt.Add(-time.Duration(3+d.r.IntN(3))*24*time.Hour - time.Duration(d.r.IntN(600))*time.Minute)
 	d.closes = d.OpensAt.Add(p.Open)
+	for _, one := range h.people {
+		if one.since.Before(d.published) {
+			d.known = append(d.known, one)
+		}
+	}
 	if err := d.storeTemplate(ctx); err != nil {
 		return err
 	}
@@ -116,8 +122,8 @@ func choose(r *rand.Rand, shares []int) int {
 // book draws the users who reserve, and their reminders. Most reserve soon after the publication
 // or in the last hours.
 func (d *made) book() {
-	for _, i := range d.r.Perm(len(d.people))[:min(d.Bookers, len(d.people))] {
-		b := booker{person: d.people[i]}
+	for _, i := range d.r.Perm(len(d.known))[:min(d.Bookers, len(d.known))] {
+		b := booker{person: d.known[i]}
 		first := template.Slots
 		for range choose(d.r, amountShares[:]) + 1 {
 			next := reminder.Reminder{Channel: delivery.Channel(choose(d.r, channelShares[:])), Slot: template.Slot(choose(d.r, slotShares[:]) + 1)}

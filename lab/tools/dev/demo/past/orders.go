@@ -32,7 +32,7 @@ func (d *made) storeOrders(ctx context.Context) error {
 		if r.Float64() < plainReturns {
 			refunded = amount
 		}
-		rows.add(d.ShopNumber, "W-"+d.Key+"-"+strconv.Itoa(n+1), d.people[r.IntN(len(d.people))].id, d.Currency, int64(amount), int64(refunded), at, at.Add(time.Second))
+		rows.add(d.ShopNumber, "W-"+d.Key+"-"+strconv.Itoa(n+1), d.known[r.IntN(len(d.known))].id, d.Currency, int64(amount), int64(refunded), at, at.Add(time.Second))
 	}
 	return store(ctx, d.tx, rows)
 }

@@ -1,4 +1,4 @@
-// Package past gives the demo a history: drops and campaigns of eight weeks, with the rows that
+// Package past gives the demo a history: drops and campaigns of eight weeks and the drops of the year before, with the rows that
 // the product would have stored and counted by the product's own functions where it counts. All
 // of it follows from a fixed seed and the instant at which the demo data was begun.
 package past
@@ -49,6 +49,7 @@ type person struct {
 	email   string
 	phone   string
 	devices bool
+	since   time.Time
 }
 
 // Make stores the parts of the history that are not stored yet. Each drop is one transaction.
@@ -96,12 +97,12 @@ func random(part string) *rand.Rand {
 func (h *history) readPeople(ctx context.Context, from interface {
 	Query(context.Context, string, ...any) (pgx.Rows, error)
 }) error {
-	rows, err := from.Query(ctx, `select id, opt_outs, email, phone, devices <> '[]' from users where id between $1 and $2 order by id`, h.First, h.Last)
+	rows, err := from.Query(ctx, `select id, opt_outs, email, phone, devices <> '[]', created_at from users where id between $1 and $2 order by id`, h.First, h.Last)
 	if err != nil {
 		return err
 	}
 	h.people, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (p person, err error) {
-		return p, row.Scan(&p.id, &p.optOuts, &p.email, &p.phone, &p.devices)
+		return p, row.Scan(&p.id, &p.optOuts, &p.email, &p.phone, &p.devices, &p.since)
 	})
 	if err == nil && len(h.people) == 0 {
 		err = fmt.Errorf("there are no users from %d to %d", h.First, h.Last)

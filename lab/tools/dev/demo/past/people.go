@@ -37,8 +37,8 @@ func (h *history) storePeople(ctx context.Context, tx pgx.Tx) error {
 		values ($1, 'Lin Yue', 'marketer', '{20}', $2, 'zh-CN', $3, $3) on conflict (lower(email)) do nothing`, MarketerEmail, hash, h.now.AddDate(0, 0, -52)); err != nil {
 		return err
 	}
-	// Every tenth user joined in each week, and every eleventh has the app on a phone.
-	if _, err := tx.Exec(ctx, `update users set created_at = $3::timestamptz - (id % 97) * interval '14 hours' - (id % 50) * interval '23 minutes',
+	// The number of users has grown ever faster for a year and a half, and every eleventh has the app on a phone.
+	if _, err := tx.Exec(ctx, `update users set created_at = $3::timestamptz - (id % 97) * (id % 97) * interval '87 minutes' - (id % 50) * interval '23 minutes',
 			devices = case when id % 11 = 0 then jsonb_build_array(jsonb_build_object('platform', 'android', 'token', 'demo-phone-' || id, 'app_version', '2.4', 'locale', locale,
 				'seen_at', to_char($3::timestamptz at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'))) else devices end
 		where id between $1 and $2`, h.First, h.Last, h.now); err != nil {

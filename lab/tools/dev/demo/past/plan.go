@@ -1,6 +1,7 @@
 package past
 
 import (
+	"fmt"
 	"time"
 
 	"dropbell/domain/campaign"
@@ -71,10 +72,13 @@ func drop(key string, shop int64, name string, worth template.Spec, stock int64,
 	return p
 }
 
-// drops returns the drops, the earliest first: twelve that are over and one that is on sale.
+// tea and leaf are the two shops.
+const tea, leaf = 10, 20
+
+// drops returns the drops, the earliest first: the years before, then eight weeks with twelve drops that are over and one that is on
+// sale.
 func drops() []plan {
-	const tea, leaf = 10, 20
-	return []plan{
+	return append(years(), []plan{
 		drop("cups", tea, "外带杯饮立减 10 元 · Cups to go, ¥10 off", amountOff(10), 300, 72, plan{Days: 55, Hour: 10, Bookers: 520, Tries: .62, Others: .1, Rush: 4 * time.Minute, Uses: .55, Basket: 5200}),
 		drop("online", leaf, "一叶一壶线上开业 · Leaf & Kettle opens online", amountOff(15), 250, 96, plan{Days: 51, Hour: 20, Bookers: 430, Tries: .7, Others: .12, Rush: 3 * time.Minute, Uses: .58, Basket: 8800}),
 		drop("rain", tea, "满 80 减 20 · Rainy days", thresholdOff(20, 80), 450, 72, plan{Days: 47, Hour: 12, Bookers: 820, Tries: .66, Others: .1, Rush: 150 * time.Second, Uses: .6, Basket: 12800}),
@@ -88,7 +92,39 @@ func drops() []plan {
 		drop("kettle", leaf, "茶壶周立减 40 元 · Kettle week, ¥40 off", thresholdOff(40, 200), 900, 120, plan{Days: 8, Hour: 20, Bookers: 1900, Tries: .74, Others: .15, Rush: 25 * time.Second, Uses: .64, Basket: 32600}),
 		drop("night", tea, "丰收夜立减 25 元 · Harvest night, ¥25 off", thresholdOff(25, 100), 2000, 240, plan{Days: 4, Hour: 20, Bookers: 3400, Tries: .72, Others: .15, Rush: 18 * time.Second, Uses: .7, Basket: 18600, Campaign: twoDays()}),
 		drop("afternoon", tea, "全周下午茶 9 折 · Afternoon tea, 10 % off all week", percentOff(10, 20), 3000, 240, plan{Days: 1, Hour: 15, Open: 6 * 24 * time.Hour, Bookers: 1800, Tries: .6, Others: .3, Rush: 5 * time.Hour, Uses: .4, Basket: 9800, Selling: true, Paused: [2]time.Duration{3*time.Hour + 12*time.Minute, 3*time.Hour + 39*time.Minute}}),
+	}...)
+}
+
+// years returns the drops before the last eight weeks, the earliest first. The shop has grown with its customers, with a peak in
+// winter and a quiet summer.
+func years() (list []plan) {
+	for i, d := range []struct {
+		days, hour int
+		name       string
+		worth      template.Spec
+		stock      int64
+		bookers    int
+		basket     money.Amount
+	}{
+		{486, 10, "第一壶立减 5 元 · First pots, ¥5 off", amountOff(5), 120, 210, 9600},
+		{452, 12, "冰茶立减 8 元 · Iced tea, ¥8 off", amountOff(8), 160, 220, 11200},
+		{421, 20, "中秋礼盒满 150 减 30 · Moon cake boxes", thresholdOff(30, 150), 220, 300, 46800},
+		{389, 18, "秋叶 9 折 · Autumn leaves, 10 % off", percentOff(10, 20), 200, 260, 18800},
+		{352, 20, "暖冬立减 20 元 · Winter warmers, ¥20 off", thresholdOff(20, 90), 330, 430, 32600},
+		{318, 20, "年货节满 200 减 50 · New Year market", thresholdOff(50, 200), 420, 620, 62800},
+		{287, 12, "元宵夜 85 折 · Lantern night, 15 % off", percentOff(15, 25), 300, 420, 26200},
+		{254, 10, "春茶立减 15 元 · Spring picking, ¥15 off", amountOff(15), 340, 470, 17800},
+		{221, 20, "谷雨新茶 8 折 · Grain rain tea, 20 % off", percentOff(20, 40), 420, 640, 24400},
+		{187, 18, "母亲节立减 30 元 · Mother’s day, ¥30 off", thresholdOff(30, 120), 400, 560, 27200},
+		{152, 12, "冷泡茶立减 10 元 · Cold brew, ¥10 off", amountOff(10), 360, 430, 10900},
+		{118, 10, "夏日 9 折 · Summer break, 10 % off", percentOff(10, 20), 300, 340, 11400},
+		{93, 20, "夏末立减 12 元 · Late summer, ¥12 off", amountOff(12), 380, 450, 14200},
+		{71, 18, "开学季满 80 减 15 · Back to school", thresholdOff(15, 80), 420, 560, 17800},
+	} {
+		list = append(list, drop(fmt.Sprintf("year %d", i+1), tea, d.name, d.worth, d.stock, 72, plan{Days: d.days, Hour: d.hour, Bookers: d.bookers, Tries: .66, Others: .12,
+			Rush: 3 * time.Minute, Uses: .58, Basket: d.basket}))
 	}
+	return list
 }
 
 // texts returns a text in English, the default, and in Chinese.

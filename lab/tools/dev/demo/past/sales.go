@@ -127,8 +127,8 @@ func (d *made) claim() {
 		}
 	}
 	others := int(d.Others * float64(d.Bookers))
-	for _, i := range d.r.Perm(len(d.people)) {
-		if p := d.people[i]; others > 0 && !reserved[p.id] {
+	for _, i := range d.r.Perm(len(d.known)) {
+		if p := d.known[i]; others > 0 && !reserved[p.id] {
 			try(p.id, time.Second+time.Duration(d.r.ExpFloat64()*3*float64(d.Rush)))
 			others--
 		}
