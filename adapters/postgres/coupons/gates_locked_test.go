@@ -25,7 +25,7 @@ func (s openShards) Look(_ context.Context, id int64, shards int) ([]gate.Shard,
 	return list, nil
 }
 
-func (s openShards) Fill(_ context.Context, id int64, shard int, _, allot int64) error {
+func (s openShards) Fill(_ context.Context, id int64, shard int, _, allot int64, _ int) error {
 	s.allot[id][shard] = allot
 	return nil
 }
