@@ -17,7 +17,7 @@ import (
 // parts. A press shows older lines in place, each day under one heading; without scripts the same link leads to them.
 func TestPageOfABusyCustomerInTheBrowser(t *testing.T) {
 	g := consoletest.New(t)
-	d := g.Published(10, 2*time.Hour)
+	d := g.Published(10, 150*time.Minute)
 	g.Exec(`insert into users (id, name, email, phone, attributes) values (1001, 'Ada Lovelace', 'ada@example.com', '+8613800138000', '{"tier": "gold", "branch": "Harbour"}')`)
 	g.Book(d, 1001, delivery.App, 5, 60)
 	for range 11 {

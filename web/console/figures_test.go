@@ -86,7 +86,8 @@ var rowsSQL = map[string]string{
 var campaignSQL = map[string]string{
 	"people":   `select sum(due_count) from batches where kind = 'campaign' and owner_id = $1`,
 	"sent":     `select sum(due_count) - (select count(*) from exceptions e join batches b on b.id = e.batch_id where b.kind = 'campaign' and b.owner_id = $1 and e.outcome <> 'recovered') from batches where kind = 'campaign' and owner_id = $1`,
-	"skipped":  `select count(*) from exceptions e join batches b on b.id = e.batch_id where b.kind = 'campaign' and b.owner_id = $1 and e.outcome = 'skipped'`,
+	"skipped":  `select count(*) from exceptions e join batches b on b.id = e.batch_id where b.kind = 'campaign' and b.owner_id = $1 and e.outcome = 'skipped' and e.reason <> 'hold_out'`,
+	"held_out": `select count(*) from exceptions e join batches b on b.id = e.batch_id where b.kind = 'campaign' and b.owner_id = $1 and e.outcome = 'skipped' and e.reason = 'hold_out'`,
 	"expired":  `select count(*) from exceptions e join batches b on b.id = e.batch_id where b.kind = 'campaign' and b.owner_id = $1 and e.outcome = 'expired'`,
 	"dead":     `select count(*) from exceptions e join batches b on b.id = e.batch_id where b.kind = 'campaign' and b.owner_id = $1 and e.outcome = 'dead'`,
 	"inflight": `select count(*) from batches where kind = 'campaign' and owner_id = $1 and state <> 'done'`,

@@ -108,7 +108,7 @@ func TestFocusStaysInTheBrowser(t *testing.T) {
 	b.Open(g.Server.URL + shell.TemplateURL(d.ID) + "?tab=claims")
 	b.Click("#claims details summary")
 	g.Exec(`update templates set issued = 9 where id = $1`, d.ID)
-	b.Sees("#claims", "91")
+	b.Sees("#drop-head", "91")
 	g.Exec(`insert into claim_seconds values ($1, date_trunc('second', now()) - interval '30 seconds', 2)`, d.ID)
 	b.Sees("#claims table", "9")
 	if !consoletest.Evaluate[bool](b, `document.querySelector("#claims details").open`) {

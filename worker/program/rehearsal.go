@@ -213,12 +213,8 @@ func (s *stage) run(ctx context.Context, w *app.World, r rehearsal.Rehearsal, op
 	if err := s.count(ctx, w, r.ID, report); err != nil || o.t.OpeningMode.Drawn() {
 		return err
 	}
-	return o.raise(ctx, forShops)
+	return o.forShops(ctx)
 }
-
-// forShops is by how many coupons the stock of a copy is raised after the report, so that shops have some to try their checkout
-// with: made-up customers have taken all.
-const forShops = 100
 
 // dropMembers finds the doors of copied users by the lists and rules of the drop itself, which are not copied. It only reads.
 type dropMembers struct {

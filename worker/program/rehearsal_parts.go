@@ -197,6 +197,24 @@ func (o *opening) waitlist(ctx context.Context) error {
 	return err
 }
 
+// forShops is by how many coupons the stock of a copy is raised after the report.
+const forShops = 100
+
+// forShops gives the copy coupons with which shops try their checkout: made-up customers have taken all, and those who still wait
+// leave, because they would come first.
+func (o *opening) forShops(ctx context.Context) error {
+	waiting, err := o.w.Stores.Rehearsals.Waiting(ctx, o.id, mostWait)
+	if err != nil {
+		return err
+	}
+	for _, by := range waiting {
+		if _, err := o.waits.Leave(ctx, o.id, by); err != nil {
+			return err
+		}
+	}
+	return o.raise(ctx, forShops)
+}
+
 // raise raises the stock of the copy, as staff do.
 func (o *opening) raise(ctx context.Context, by int64) error {
 	now, err := o.w.Stores.Templates.Template(ctx, o.id)

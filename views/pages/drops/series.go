@@ -168,6 +168,13 @@ func (p SeriesForm) title(ctx context.Context) string {
 	return ui.T(ctx, "series.edit", p.Values["name"])
 }
 
+func (p SeriesForm) submit(ctx context.Context) string {
+	if p.ID == 0 {
+		return ui.T(ctx, "series.create")
+	}
+	return ui.T(ctx, "ui.save")
+}
+
 func (p SeriesForm) err(ctx context.Context, name string) string {
 	return ui.ErrorOf(ctx, p.Errors, name)
 }

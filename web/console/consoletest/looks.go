@@ -99,7 +99,7 @@ func (b *Tab) High(what string) {
 	b.Helper()
 	low := Evaluate[string](b, `[...document.querySelectorAll("main :is(a[href], button, summary, select, input:not([type=hidden]))")].filter(e => {
 		const over = getComputedStyle(e, "::after"), inSentence = getComputedStyle(e).display === "inline" && e.parentElement.textContent.trim().length > e.textContent.trim().length;
-		return e.checkVisibility() && !inSentence && !e.closest("label, .sr-only") && !(over.position === "absolute" && over.inset === "0px") && e.getBoundingClientRect().height < 23.9;
+		return e.checkVisibility() && !inSentence && !e.labels?.length && !e.closest(".sr-only") && !(over.position === "absolute" && over.inset === "0px") && e.getBoundingClientRect().height < 23.9;
 	}).slice(0, 5).map(e => e.tagName + "." + e.className + " in " + e.parentElement.className + ": " + e.textContent.trim().slice(0, 30) + " " + e.getBoundingClientRect().height).join(", ")`)
 	if low != "" {
 		b.wrong("%s: targets are less than 24 pixels high: %s", what, low)
