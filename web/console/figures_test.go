@@ -86,8 +86,7 @@ var rowsSQL = map[string]string{
 var campaignSQL = map[string]string{
 	"people":   `select sum(due_count) from batches where kind = 'campaign' and owner_id = $1`,
 	"sent":     `select sum(due_count) - (select count(*) from exceptions e join batches b on b.id = e.batch_id where b.kind = 'campaign' and b.owner_id = $1 and e.outcome <> 'recovered') from batches where kind = 'campaign' and owner_id = $1`,
-	"skipped":  `select count(*) from exceptions e join batches b on b.id = e.batch_id where b.kind = 'campaign' and b.owner_id = $1 and e.outcome = 'skipped' and e.reason <> 'hold_out'`,
-	"held_out": `select count(*) from exceptions e join batches b on b.id = e.batch_id where b.kind = 'campaign' and b.owner_id = $1 and e.outcome = 'skipped' and e.reason = 'hold_out'`,
+	"skipped":  `select count(*) from exceptions e join batches b on b.id = e.batch_id where b.kind = 'campaign' and b.owner_id = $1 and e.outcome = 'skipped'`,
 	"expired":  `select count(*) from exceptions e join batches b on b.id = e.batch_id where b.kind = 'campaign' and b.owner_id = $1 and e.outcome = 'expired'`,
 	"dead":     `select count(*) from exceptions e join batches b on b.id = e.batch_id where b.kind = 'campaign' and b.owner_id = $1 and e.outcome = 'dead'`,
 	"inflight": `select count(*) from batches where kind = 'campaign' and owner_id = $1 and state <> 'done'`,
@@ -164,6 +163,10 @@ func (f *figures) want(name string) int64 {
 			"orders": moneySQL["orders"], "revenue": moneySQL["revenue"]}[last], number(1))
 	case parts[0] == "listed":
 		return f.Number(map[string]string{"booked": rowsSQL["reminders:booked"], "left": rowsSQL["coupons:left"]}[last], number(1))
+	case name == "campaign:held_out":
+		return f.group(delivery.HeldOut, "assigned")
+	case name == "campaign:skipped":
+		return f.Number(campaignSQL[last], f.campaign.ID) - f.group(delivery.HeldOut, "assigned")
 	case parts[0] == "campaign" && len(parts) == 2:
 		return f.Number(campaignSQL[last], f.campaign.ID)
 	case parts[0] == "campaign":

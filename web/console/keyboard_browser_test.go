@@ -108,9 +108,9 @@ func TestFocusStaysInTheBrowser(t *testing.T) {
 	b.Open(g.Server.URL + shell.TemplateURL(d.ID) + "?tab=claims")
 	b.Click("#claims details summary")
 	g.Exec(`update templates set issued = 9 where id = $1`, d.ID)
-	b.Sees("#drop-head", "91")
+	b.Sees("#claims", "91")
 	g.Exec(`insert into claim_seconds values ($1, date_trunc('second', now()) - interval '30 seconds', 2)`, d.ID)
-	b.Sees("#claims table", "9")
+	b.Sees("#claims details table", "9")
 	if !consoletest.Evaluate[bool](b, `document.querySelector("#claims details").open`) {
 		t.Error("the table is closed again under the reader's eyes")
 	}
@@ -158,6 +158,7 @@ func TestFindAUserAndExplainInTheBrowser(t *testing.T) {
 	b.Open(g.Server.URL + "/users")
 	b.Fill("#q", "ada")
 	b.Press("#results", "Ada Lovelace")
+	b.Click(".drawer:has(.reservation) > summary")
 	b.Sees("main", "Moon cake night", "2 reminders")
 	if n := consoletest.Evaluate[int](b, `document.querySelectorAll(".grid td.on").length`); n != 2 {
 		t.Errorf("%d boxes of the grid are filled", n)

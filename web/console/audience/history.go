@@ -12,7 +12,7 @@ import (
 )
 
 // A customer's page begins with historyLines lines of the timeline; a press shows olderLines more.
-const historyLines, olderLines = 8, 20
+const historyLines, olderLines = 7, 20
 
 // fillHistory reads the lines of the timeline that the address names; unknown values name the newest
 // lines of all kinds.
