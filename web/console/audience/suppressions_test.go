@@ -90,7 +90,7 @@ func TestSuppressions(t *testing.T) {
 	if n := g.Number(`select count(*) from audit where object_kind = 'suppression' and action in ('suppression.add', 'suppression.release') and actor like 'staff:%'`); n != 2 {
 		t.Errorf("%d changes are recorded", n)
 	}
-	whole.Get("/audit").Is(200).Has("eve@example.com", "Mail address")
+	whole.Get("/audit").Is(200).Has("eve@example.com", "mail address")
 	viewer.Get("/audit").Is(200).HasNot("eve@", "mia@")
 }
 
