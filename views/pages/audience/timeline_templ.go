@@ -531,7 +531,7 @@ func (p User) line(l lifeLine) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-		} else if l.BatchID != 0 && l.Message == delivery.KindReminder {
+		} else if l.TemplateID != 0 && len(l.drops) < 2 && (l.BatchID == 0 || l.Message == delivery.KindReminder) {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 40, "<a href=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
