@@ -43,7 +43,7 @@ func TestStories(t *testing.T) {
 					t.Errorf("%s %v: %s: %s", s.Name, look, what, found)
 				}
 			}
-			if half := halfWidth.FindString(page); half != "" && look.Locale == "zh-CN" {
+			if half := halfWidth.FindString(page); half != "" && look.Locale == "zh-CN" && !strings.Contains(half, ": http") { // an address in a text of a mail
 				t.Errorf("%s has half-width punctuation after a Chinese character: %s", s.Name, half)
 			}
 			if n := len(bareScript.FindAllString(page, -1)); n != strings.Count(page, `<script nonce="nonce"`) {

@@ -50,7 +50,7 @@ func peakText(ctx context.Context, c claim.Curve, zone *time.Location) (most, at
 	if n == 0 {
 		return "–", ""
 	}
-	return ui.Num(ctx, n), second.In(zone).Format("15:04:05")
+	return ui.Num(ctx, n), second.In(zone).Format("15:04:05") + " " + ui.From(ctx).Locale.Zone(second, zone)
 }
 
 // note returns the most important state that the headline does not say: claims are paused, or are not open yet.
