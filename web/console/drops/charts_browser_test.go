@@ -3,6 +3,7 @@ package drops_test
 import (
 	"bytes"
 	"compress/gzip"
+	"fmt"
 	"io"
 	"regexp"
 	"testing"
