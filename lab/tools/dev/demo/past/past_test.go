@@ -171,7 +171,7 @@ func (f *fixture) ids(sql string) []int64 {
 // history with a history that was made at once.
 func TestKilledStartIsCompleted(t *testing.T) {
 	f := newFixture(t)
-	f.exec(`create function stop() returns trigger language plpgsql as $$ begin if new.name like 'Osmanthus%' then raise exception 'killed here'; end if; return new; end $$`)
+	f.exec(`create function stop() returns trigger language plpgsql as $$ begin if new.name like '%Osmanthus%' then raise exception 'killed here'; end if; return new; end $$`)
 	f.exec(`create trigger stop before insert on templates for each row execute function stop()`)
 	if err := f.make(t.Context()); err == nil || !strings.Contains(err.Error(), "killed here") {
 		t.Fatalf("the first start: %v", err)
