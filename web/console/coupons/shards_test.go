@@ -47,6 +47,7 @@ func TestClaimsCardBehindTheGate(t *testing.T) {
 	source.Fixture = g
 	d := g.Published(10, time.Hour)
 	g.Exec(`update templates set claim_mode = 'gate', stock = 10, issued = 1, opens_at = date_trunc('second', now()) - interval '1 minute' where id = $1`, d.ID)
+	g.Exec(`update slots s set opens_at = t.opens_at from templates t where t.id = s.template_id and t.id = $1`, d.ID)
 	b := g.As(staff.Viewer)
 	for _, page := range []string{"?tab=claims", "?tab=live"} {
 		b.Get(fmt.Sprintf("/templates/%d%s", d.ID, page)).Is(200).Has("Available 6 and 3 being written", "Claims per second 13 ")

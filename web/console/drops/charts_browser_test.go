@@ -91,6 +91,7 @@ func TestALiveDropGrowsInItsPlace(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 2*time.Hour)
 	g.Exec(`update templates set opens_at = date_trunc('second', now()) - interval '1 minute', stock = 100, issued = 7 where id = $1`, d.ID)
+	g.Exec(`update slots s set opens_at = t.opens_at from templates t where t.id = s.template_id and t.id = $1`, d.ID)
 	g.Exec(`insert into claim_seconds values ($1, date_trunc('second', now()) - interval '50 seconds', 5), ($1, date_trunc('second', now()) - interval '40 seconds', 2)`, d.ID)
 	b := consoletest.NewTab(t)
 	b.SignIn(g, g.Hire(staff.Marketer))
