@@ -80,4 +80,4 @@ var unneeded = []table{{"stock_counts", ofDrop}, {"flight_checks", ofDrop}, {"pr
 // workers have in hand. Tables that name no such row, by a reference or by a column that a condition above
 // compares, stay as well: those of the installation and its staff. users, inbox_reads, sms_stops and
 // suppressions are copied for users with something in the shop.
-var staying = []string{"accepted_messages", "alert_destinations", "alerts", "audit", "channel_tests", "checked_rows", "inbox_changes", "moves", "moving_rows", "providers", "shops_elsewhere"}
+var staying = []string{"accepted_messages", "alert_destinations", "alerts", "audit", "channel_tests", "inbox_changes", "moves", "moving_rows", "providers", "shops_elsewhere"}
