@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"io"
@@ -32,11 +33,25 @@ func TestAssistants(t *testing.T) {
 			t.Errorf("answered %v %s", failed, text)
 		}
 	})
-	t.Run("no JSON", func(t *testing.T) {
-		key := func(string) string { return stepsKey }
-		err := assistant.Main(t.Context(), []string{"--server", server}, key, io.NopCloser(strings.NewReader("{not json\n")), io.Discard)
-		if err == nil || !strings.Contains(err.Error(), "at standard input") {
-			t.Errorf("%v", err)
+	t.Run("a line that is no JSON is answered, and the session goes on", func(t *testing.T) {
+		in, toCommand := io.Pipe()
+		fromCommand, out := io.Pipe()
+		ended := make(chan error, 1)
+		go func() {
+			ended <- assistant.Main(t.Context(), []string{"--server", server}, environment("DROPBELL_KEY", stepsKey), in, out)
+		}()
+		answers := bufio.NewScanner(fromCommand)
+		for line, answer := range map[string]string{"{not json": "-32700", "": "", `{"jsonrpc":"2.0","id":7,"method":"ping"}`: `"id":7`} {
+			if _, err := io.WriteString(toCommand, line+"\n"); err != nil {
+				t.Fatal(err)
+			}
+			if answer != "" && (!answers.Scan() || !strings.Contains(answers.Text(), answer)) {
+				t.Errorf("%s was answered %q", line, answers.Text())
+			}
+		}
+		toCommand.Close()
+		if err := <-ended; err != nil {
+			t.Error(err)
 		}
 	})
 	t.Run("refused before the installation is asked", func(t *testing.T) {

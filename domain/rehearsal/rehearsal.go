@@ -135,6 +135,7 @@ const (
 	OfProviders  Bottleneck = "providers" // reminders were late although they were cut in time
 	OfReminders  Bottleneck = "reminders" // reminders were cut late
 	OfClaims     Bottleneck = "claims"    // claims were slow or failed
+	OfRefusals   Bottleneck = "refusals"  // providers refused many reminders for good
 )
 
 // Limits of what a rehearsal may show before a part is its bottleneck, in milliseconds.
@@ -143,6 +144,10 @@ const (
 	lateCut   = 5000
 	slowWave  = 60_000
 )
+
+// mostRefused is the largest share of the reminders given to providers that they may refuse for good, in thousandths. A list of customers
+// that is kept well stays below it.
+const mostRefused = 20
 
 // Judge sets the bottleneck of the report. cutLate is the longest time between the due instant of a slot and the end of its cut.
 func (r *Report) Judge(cutLate time.Duration) {
@@ -153,6 +158,8 @@ func (r *Report) Judge(cutLate time.Duration) {
 		r.Bottleneck = OfReminders
 	case r.Expired > 0 || r.Wave > slowWave:
 		r.Bottleneck = OfProviders
+	case 1000*r.Dead > mostRefused*(r.Sent+r.Dead):
+		r.Bottleneck = OfRefusals
 	default:
 		r.Bottleneck = NoBottleneck
 	}

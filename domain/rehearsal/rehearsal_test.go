@@ -163,7 +163,7 @@ func TestBottleneck(t *testing.T) {
 	for want, c := range map[Bottleneck]struct {
 		r   Report
 		cut time.Duration
-	}{NoBottleneck: {Report{LateP99: 900, ClaimP99: 60}, time.Second}, OfClaims: {Report{ClaimP99: 1500, Expired: 1}, 0}, OfReminders: {Report{Expired: 4}, time.Minute}, OfProviders: {Report{Wave: 61_000}, 0}} {
+	}{NoBottleneck: {Report{LateP99: 900, ClaimP99: 60, Sent: 980, Dead: 20}, time.Second}, OfClaims: {Report{ClaimP99: 1500, Expired: 1}, 0}, OfReminders: {Report{Expired: 4}, time.Minute}, OfProviders: {Report{Wave: 61_000}, 0}, OfRefusals: {Report{Sent: 970, Dead: 30}, 0}} {
 		if c.r.Judge(c.cut); c.r.Bottleneck != want {
 			t.Errorf("%+v is %s, want %s", c, c.r.Bottleneck, want)
 		}

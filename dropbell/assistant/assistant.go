@@ -5,6 +5,7 @@
 package assistant
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"flag"
@@ -74,16 +75,13 @@ func Main(ctx context.Context, args []string, getenv func(string) string, in io.
 	if err != nil {
 		return err
 	}
-	err = server.Run(ctx, &mcp.IOTransport{Reader: in, Writer: nopCloser{out}})
+	answers := &answers{Writer: out}
+	err = server.Run(ctx, &mcp.IOTransport{Reader: &wellFormed{in: in, lines: bufio.NewReader(in), refused: answers}, Writer: answers})
 	if err == nil || ctx.Err() != nil || errors.Is(err, io.EOF) {
 		return nil
 	}
 	return fmt.Errorf("the assistant at standard input and output: %w", err)
 }
-
-type nopCloser struct{ io.Writer }
-
-func (nopCloser) Close() error { return nil }
 
 // listen serves the protocol over HTTP until ctx ends. It keeps no sessions, so any number of
 // processes may stand behind one address.

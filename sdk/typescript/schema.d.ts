@@ -7048,7 +7048,7 @@ export interface components {
              * @description What would give way first.
              * @enum {string}
              */
-            bottleneck: "none" | "providers" | "reminders" | "claims";
+            bottleneck: "none" | "providers" | "reminders" | "claims" | "refusals";
             /**
              * Format: int64
              * @example 4

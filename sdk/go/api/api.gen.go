@@ -1939,6 +1939,7 @@ const (
 	RehearsalReportBottleneckClaims    RehearsalReportBottleneck = "claims"
 	RehearsalReportBottleneckNone      RehearsalReportBottleneck = "none"
 	RehearsalReportBottleneckProviders RehearsalReportBottleneck = "providers"
+	RehearsalReportBottleneckRefusals  RehearsalReportBottleneck = "refusals"
 	RehearsalReportBottleneckReminders RehearsalReportBottleneck = "reminders"
 )
 
@@ -1950,6 +1951,8 @@ func (e RehearsalReportBottleneck) Valid() bool {
 	case RehearsalReportBottleneckNone:
 		return true
 	case RehearsalReportBottleneckProviders:
+		return true
+	case RehearsalReportBottleneckRefusals:
 		return true
 	case RehearsalReportBottleneckReminders:
 		return true

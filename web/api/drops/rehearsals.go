@@ -53,7 +53,7 @@ type RehearsalReport struct {
 	SoldOut    int64           `json:"sold_out_ms" doc:"How long after the opening the last coupon was given; 0 = some are left." example:"2000"`
 	Forecasted int64           `json:"forecast_sold_out_ms" doc:"What the forecast says about it; 0 = nothing." example:"1400"`
 	Parts      []RehearsalPart `json:"parts" nullable:"false" doc:"How the claim gate, doors, protection, draw and waitlist of the drop went."`
-	Bottleneck string          `json:"bottleneck" enum:"none,providers,reminders,claims" doc:"What would give way first."`
+	Bottleneck string          `json:"bottleneck" enum:"none,providers,reminders,claims,refusals" doc:"What would give way first."`
 }
 
 // RehearsalPart is how a part of the rehearsed opening went.
