@@ -156,6 +156,14 @@ func (l *Locale) DateTime(t time.Time, zone *time.Location) string {
 	return l.Date(t, zone) + l.times.join + l.Clock(t, zone)
 }
 
+// Near writes an instant as [Locale.DateTime] does, but without weekday and year if it is less than half a year from now.
+func (l *Locale) Near(t, now time.Time, zone *time.Location) string {
+	if t.Sub(now).Abs() > 180*24*time.Hour {
+		return l.DateTime(t, zone)
+	}
+	return l.Day(t, zone) + l.times.join + l.Clock(t, zone)
+}
+
 // Date writes the day, with the weekday.
 func (l *Locale) Date(t time.Time, zone *time.Location) string { return l.times.date(t.In(zone)) }
 

@@ -46,8 +46,12 @@ func Amounts(ctx context.Context, currency string) BarChart {
 		Axis: func(n int64) string { return l.Money(money.Amount(n), currency) }}
 }
 
+// smallLoss is the part of the greatest number at the axis up to which losses have no step of their own: their columns fit between the
+// line of 0 and the names.
+const smallLoss = 20
+
 // ticks returns the numbers at the axis, the greatest first: multiples of 1, 2 or 5 times a power of ten that enclose 0 and all
-// numbers of the chart.
+// numbers of the chart but small losses.
 func (p BarChart) ticks() (list []int64) {
 	unit := max(1, p.Unit)
 	low, high := int64(0), unit
@@ -58,6 +62,9 @@ func (p BarChart) ticks() (list []int64) {
 		for _, factor := range []int64{1, 2, 5} {
 			step := factor * power
 			first, last := (high+step-1)/step, -((step - 1 - low) / step)
+			if -low <= first*step/smallLoss {
+				last = 0
+			}
 			if first-last > mostSteps {
 				continue
 			}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestTicks: the numbers at the axis enclose 0 and all numbers of the chart in equal steps, and are few.
+// TestTicks: the numbers at the axis enclose 0 and all numbers of the chart but small losses in equal steps, and are few.
 func TestTicks(t *testing.T) {
 	for _, c := range []struct {
 		unit int64
@@ -14,6 +14,7 @@ func TestTicks(t *testing.T) {
 	}{
 		{0, []int64{0, 0}, []int64{1, 0}}, {100, []int64{0}, []int64{100, 0}}, {0, []int64{3}, []int64{3, 2, 1, 0}}, {0, []int64{9, 0}, []int64{10, 5, 0}},
 		{0, []int64{213_000}, []int64{300_000, 200_000, 100_000, 0}}, {100, []int64{-600, 1400}, []int64{2000, 1000, 0, -1000}},
+		{100, []int64{-4_000, 83_000}, []int64{100_000, 50_000, 0}},
 	} {
 		p := BarChart{Unit: c.unit}
 		for _, n := range c.bars {
@@ -24,7 +25,7 @@ func TestTicks(t *testing.T) {
 			t.Errorf("%v: %v, want %v", c.bars, got, c.want)
 		}
 		step := got[0] - got[1]
-		if len(got) > mostSteps+1 || got[0] < slices.Max(c.bars) || got[len(got)-1] > slices.Min(c.bars) || got[len(got)-1] > 0 {
+		if len(got) > mostSteps+1 || got[0] < slices.Max(c.bars) || got[len(got)-1] > slices.Min(c.bars)+got[0]/smallLoss || got[len(got)-1] > 0 {
 			t.Errorf("%v: %v", c.bars, got)
 		}
 		for i := range got[1:] {

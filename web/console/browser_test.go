@@ -72,7 +72,7 @@ func TestADropFromBeginningToEnd(t *testing.T) {
 	b.Press("#drop-head", "Move opening")
 	b.Sees("#dialog", "Move the opening of")
 	b.Fill("#dialog #f-opens_at", g.Now().Add(30*time.Minute).In(consoletest.Berlin(t)).Format("2006-01-02T15:04"))
-	b.Sees("#blast", "2 reminders are booked.", "1 reminder would be in the past", "earlier than now planned")
+	b.Sees("#blast", "2 reminders are reserved.", "1 reminder would be in the past", "earlier than now planned")
 	b.Fill("#dialog #f-opens_at", g.Now().Add(-time.Hour).In(consoletest.Berlin(t)).Format("2006-01-02T15:04"))
 	// The preview shows the same; the form that is filled in next is the form of the answer.
 	b.Replaced("#dialog #confirm", func() { b.Press("#dialog .dialog-foot", "Move opening") })

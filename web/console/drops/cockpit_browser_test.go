@@ -21,7 +21,7 @@ func TestASlotFiresInTheBrowser(t *testing.T) {
 	b := consoletest.NewTab(t)
 	b.SignIn(g, g.Hire(staff.Operator))
 	b.Open(g.Server.URL + cockpitURL(d.ID))
-	b.Sees("main", "60-minute reminders in", "All well: 1,000 reminders are booked", "1,000 booked")
+	b.Sees("main", "60-minute reminders in", "All well: 1,000 reminders are reserved", "1,000 reserved")
 	before := b.Text(".cockpit-count .ticker")
 	consoletest.Within(t, "a tick of the countdown", func() bool { return b.Text(".cockpit-count .ticker") != before })
 	if consoletest.Evaluate[string](b, `document.querySelector(".cockpit-count time").title`) == "" {

@@ -40,7 +40,7 @@ func TestCockpitPage(t *testing.T) {
 	_, err := g.Templates.Do(t.Context(), staff.System(), d.ID, 0, template.Publishing, "")
 	g.Must(err)
 	g.Exec(`insert into bookings values ($1, 12, 0, 4242)`, d.ID)
-	viewer.Get(cockpitURL(d.ID)).Is(200).Has("60-minute reminders in", "All well: 4,242 reminders are booked", "4,242 booked",
+	viewer.Get(cockpitURL(d.ID)).Is(200).Has("60-minute reminders in", "All well: 4,242 reminders are reserved", "4,242 reserved",
 		`data-countdown="`, "/cockpit/live").HasNot("Pause App")
 	g.Sending(d, 12, 1, 100, 40)
 	g.As(staff.Operator).Get(cockpitURL(d.ID)).Is(200).Has("Sending: 40 of 100 are sent (40%).", "started +42 ms", "median ≤ 100 ms", "Pause E-mail", `href="/channels/email/pause?drop=1"`)

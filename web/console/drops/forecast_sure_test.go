@@ -20,7 +20,7 @@ func TestForecastSaysHowSureItIs(t *testing.T) {
 	g.Exec(`insert into reservations (template_id, user_id, slots) select $1, n, 1::bigint << 36 from generate_series(100001, 100400) n`, d.ID)
 	g.Exec(`insert into users (id, devices) select n, '[{"platform":"ios"}]' from generate_series(100001, 100040) n`)
 	g.Exec(`insert into channel_rates values (3, now(), 1, 1000)`)
-	b.Get("/forecast").Is(200).Has("100 of 400 reminders would miss their opening", "of 4,000 booked", "1 per second, the median of recent reminder times",
+	b.Get("/forecast").Is(200).Has("100 of 400 reminders would miss their opening", "of 4,000 reserved", "1 per second, the median of recent reminder times",
 		"from 1 past reminder time only", "Past reminder times make 0 to 250 missed reminders likely").HasNot("The forecasts of the last")
 	g.Exec(`insert into channel_rates select 3, now() + n * interval '1 second', n, 1000 from generate_series(2, 3) n`)
 	b.Get("/forecast").Is(200).Has("2 per second, the median of recent reminder times", "between 1 and 3 in 3 past reminder times", "Past reminder times make 0 to 100 missed reminders likely", "400 reminders, all in time")

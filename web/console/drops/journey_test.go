@@ -35,8 +35,8 @@ func TestThePictureOfADrop(t *testing.T) {
 	page := b.Get(shell.TemplateURL(d.ID)).Is(200).Has("The one before: The old one", fmt.Sprintf(`href="/templates/%d"`, old.ID))
 	page.Has(
 		"Step This drop The one before: The old one",
-		"Reminders booked 1,300 80", // 1,200 wait, a slot found 100
-		"Reminders sent 40 3.1% of those booked 0",
+		"Reminders reserved 1,300 80", // 1,200 wait, a slot found 100
+		"Reminders sent 40 3.1% of the reserved 0",
 		"Links opened 255 customers, each once 9", // more than reminders were delivered: corrections have links too
 		"Coupons claimed 0 0% of the stock 40 · 80% of the stock",
 		"Coupons used 0 10 · 25% of those claimed")

@@ -96,7 +96,7 @@ func TestResultsByPeriod(t *testing.T) {
 	for query, want := range map[string]string{"from=" + day(1) + "&to=" + day(3): "must not be before the first day", "from=x": "must be a date", "from=1990-01-01&to=" + day(0): "at most two years"} {
 		b.Get("/results?"+query).Is(200).Has(want, "Check the first and the last day").HasNot("drops from")
 	}
-	b.Get(shell.TemplateURL(first.ID)+"/report").Is(200).Has("From stock to use", "No reminders were booked.", "Coupons in stock").HasNot("Booked a reminder")
+	b.Get(shell.TemplateURL(first.ID)+"/report").Is(200).Has("From stock to use", "No reminders were reserved.", "Coupons in stock").HasNot("Reserved a reminder")
 	two := "beside=" + strconv.FormatInt(first.ID, 10) + "&beside=" + strconv.FormatInt(second.ID, 10)
 	b.Get("/results?period=90d&series=issued&"+two).Is(200).Has("Side by side", "Difference", "Issued 80 50 +30 (+60%)", "Use rate 0% 0%", "Coupons of “Second", `name="period" value="90d"`)
 	if rows := b.File("/results.csv?period=12m", 3); rows[1][1] != "Second" {
@@ -168,8 +168,8 @@ func TestEntriesOfADrawOnTheOverview(t *testing.T) {
 	d := g.Published(10, 3*time.Hour)
 	g.Exec(`update templates set opening_mode = 'draw' where id = $1`, d.ID)
 	b := g.As(staff.Viewer)
-	b.Get("/").Is(200).Has("Booked 0 Entries 0 Won 0 of 100") // the card is not published yet
+	b.Get("/").Is(200).Has("Reserved 0 Entries 0 Won 0 of 100") // the card is not published yet
 	g.Exec(`insert into draws (template_id, template_version, state, key, source, cards, opens_at, closes_at) values ($1, 1, 'open', 'k', 'drand', '{c}', now() - interval '1 hour', now() + interval '3 hours')`, d.ID)
 	g.Exec(`insert into draw_counts (template_id, shard, entered, departed) values ($1, 0, 40, 3), ($1, 1, 5, 0)`, d.ID)
-	b.Get("/").Is(200).Has("Booked 0 Entries 42 Won 0 of 100").HasNot(">Claimed<")
+	b.Get("/").Is(200).Has("Reserved 0 Entries 42 Won 0 of 100").HasNot(">Claimed<")
 }

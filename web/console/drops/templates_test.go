@@ -188,7 +188,7 @@ func TestMove(t *testing.T) {
 	}
 	form := b.Get(page).Is(200).Has("Move the opening of", "Enter the new opening").Body
 	version := consoletest.Answer{T: t, Body: form}.Field("version")
-	b.Get(page+"?follow=1&opens_at="+typed(30*time.Minute)).Is(200).Has("3 reminders are booked", "No customer has been reminded", "2 reminders would be in the past", "earlier than now planned")
+	b.Get(page+"?follow=1&opens_at="+typed(30*time.Minute)).Is(200).Has("3 reminders are reserved", "No customer has been reminded", "2 reminders would be in the past", "earlier than now planned")
 	b.Header.Set("HX-Request", "true")
 	b.Header.Set("HX-Request-Type", "partial")
 	b.Get(page+"?part=blast&opens_at="+typed(6*time.Hour)).Is(200).Has("All waiting reminders are still ahead", "later than now planned").HasNot("<form")
@@ -369,11 +369,11 @@ func TestOverview(t *testing.T) {
 	d := g.Published(10, 30*time.Minute)
 	g.Book(d, 1001, delivery.App, 5)
 	g.Book(d, 1002, delivery.App, 5)
-	b.Get("/").Is(200).Has("Moon cake night", "Opens in", "All is well.", "Booked 2")
+	b.Get("/").Is(200).Has("Moon cake night", "Opens in", "All is well.", "Reserved 2")
 	g.Exec(`insert into bookings values ($1, 5, 4, 3)`, d.ID) // a webhook booking whose sender is gone
 	g.Exec(`update channel_settings set paused = true where channel = 1`)
 	g.Exec(`insert into dead_messages (message_id, topic, handler, reason, payload) values ('a', 't', 'h', 'r', '\x00ff')`)
-	b.Get("/").Is(200).Has("“Moon cake night”: Webhook has no sender; reminders booked on it: 3", "E-mail is paused", "1 message is stuck").
+	b.Get("/").Is(200).Has("“Moon cake night”: Webhook has no sender; reminders reserved on it: 3", "E-mail is paused", "1 message is stuck").
 		Has("1 message is stuck “Moon cake night”: Webhook has no sender").HasNot("All is well") // failures come first
 	g.As(staff.Viewer).Get("/").Is(200).HasNot("is stuck")
 	b.Get("/").Is(200).HasNot("a decision")
@@ -445,8 +445,8 @@ func TestReviewOfAPublishedTemplate(t *testing.T) {
 	b.Post("/templates/preview", form).Is(200).HasNot("This moves the opening")
 	opens, _ := shell.TypedTime(g.Now().Add(30*time.Minute), consoletest.Berlin(t))
 	form.Set("opens_at", opens)
-	b.Post("/templates/preview", form).Is(200).Has("This moves the opening", "2 reminders are booked", "1 reminder would be in the past: it is sent at once", "are reminded again")
-	g.As(staff.Marketer, 11).Post("/templates/preview", form).Is(200).HasNot("2 reminders are booked")
+	b.Post("/templates/preview", form).Is(200).Has("This moves the opening", "2 reminders are reserved", "1 reminder would be in the past: it is sent at once", "are reminded again")
+	g.As(staff.Marketer, 11).Post("/templates/preview", form).Is(200).HasNot("2 reminders are reserved")
 	b.Get("/templates/new").Is(200).Has("Customers see it only after it is published.")
 }
 
