@@ -64,20 +64,10 @@ func (s Spent) OfUser() Spent {
 func (s Spent) Revenue() money.Amount { return s.Ordered - s.Discount }
 
 // Basket returns the average amount of an order before discounts; 0 without orders.
-func (s Spent) Basket() money.Amount {
-	if s.Orders <= 0 {
-		return 0
-	}
-	return s.Ordered / money.Amount(s.Orders)
-}
+func (s Spent) Basket() money.Amount { return s.Ordered.Per(s.Orders) }
 
 // Per returns the revenue for each of n users or messages; 0 if n is 0.
-func (s Spent) Per(n int64) money.Amount {
-	if n <= 0 {
-		return 0
-	}
-	return s.Revenue() / money.Amount(n)
-}
+func (s Spent) Per(n int64) money.Amount { return s.Revenue().Per(n) }
 
 // Plus returns the sum of both, which are of one campaign and so in one currency.
 func (s Spent) Plus(o Spent) Spent {

@@ -31,7 +31,7 @@ func (f Fairness) PerWinner() float64 {
 	if f.Draw.Won == 0 {
 		return 0
 	}
-	return float64(f.Draw.Taken()) / float64(f.Draw.Won)
+	return float64(f.Draw.Entries()) / float64(f.Draw.Won)
 }
 
 // Fairer counts how the entries of draws fared.

@@ -76,8 +76,20 @@ type Counts struct{ Entered, Left, Won, Struck, Lapsed int64 }
 // are all entries.
 func (c Counts) Waiting() int64 { return c.Entered - c.Left - c.Won - c.Struck - c.Lapsed }
 
-// Taken counts the entries that there are.
+// Taken counts the entries that were not left, also those that were struck.
 func (c Counts) Taken() int64 { return c.Entered - c.Left }
+
+// Entries counts the entries that can win: the entries of the sealed list, and before the seal the entries that were neither left nor struck.
+func (d Draw) Entries() int64 {
+	if d.Seal == "" {
+		return d.Taken() - d.Struck
+	}
+	seal, err := d.Sealing()
+	if err != nil {
+		return d.Taken()
+	}
+	return int64(seal.Entries)
+}
 
 // Published is what everybody may know, without the list.
 func (d Draw) Published() Published {

@@ -35,13 +35,8 @@ func (g *Group) Add(orders int64, revenue money.Amount) {
 	g.RevenuePowers = g.RevenuePowers.Plus(PowersOf(float64(revenue)))
 }
 
-// PerUser returns the revenue for each user, rounded down; 0 without users.
-func (g Group) PerUser() money.Amount {
-	if g.Users <= 0 {
-		return 0
-	}
-	return g.Revenue / money.Amount(g.Users)
-}
+// PerUser returns the revenue for each user; 0 without users.
+func (g Group) PerUser() money.Amount { return g.Revenue.Per(g.Users) }
 
 // An Increment has the orders of both groups in one currency.
 type Increment struct {

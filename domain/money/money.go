@@ -39,6 +39,21 @@ func Unit(currency string) int64 {
 	return unit
 }
 
+// Per returns the average of the amount over n, halves rounded away from zero; 0 if n is not positive.
+func (a Amount) Per(n int64) Amount {
+	if n <= 0 {
+		return 0
+	}
+	each, left := a/Amount(n), a%Amount(n)
+	switch half := Amount(n - n/2); {
+	case left >= half:
+		each++
+	case left <= -half:
+		each--
+	}
+	return each
+}
+
 // Decimal returns the amount as a plain decimal number of major units, such as "12.50".
 func (a Amount) Decimal(currency string) string {
 	e := Exponent(currency)

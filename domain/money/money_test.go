@@ -51,3 +51,11 @@ func TestValidCurrency(t *testing.T) {
 		}
 	}
 }
+
+func TestPer(t *testing.T) {
+	for _, c := range []struct{ sum, n, want int64 }{{41267, 6, 6878}, {41267, 0, 0}, {5, 2, 3}, {-5, 2, -3}, {4, 3, 1}, {5, 3, 2}, {-4, 3, -1}, {math.MaxInt64, 1, math.MaxInt64}, {math.MinInt64, 1, math.MinInt64}} {
+		if got := money.Amount(c.sum).Per(c.n); got != money.Amount(c.want) {
+			t.Errorf("%d for each of %d is %d, want %d", c.sum, c.n, got, c.want)
+		}
+	}
+}

@@ -135,7 +135,7 @@ const (
 	OfProviders  Bottleneck = "providers" // reminders were late although they were cut in time
 	OfReminders  Bottleneck = "reminders" // reminders were cut late
 	OfClaims     Bottleneck = "claims"    // claims were slow or failed
-	OfRefusals   Bottleneck = "refusals"  // providers refused many reminders for good
+	OfRefusals   Bottleneck = "refusals"  // providers refused many reminders, which are not tried again
 )
 
 // Limits of what a rehearsal may show before a part is its bottleneck, in milliseconds.
@@ -145,7 +145,7 @@ const (
 	slowWave  = 60_000
 )
 
-// mostRefused is the largest share of the reminders given to providers that they may refuse for good, in thousandths. A list of customers
+// mostRefused is the largest share of the reminders given to providers that they may refuse, in thousandths. A list of customers
 // that is kept well stays below it.
 const mostRefused = 20
 

@@ -176,6 +176,9 @@ func (x *Explainer) doorStep(ctx context.Context, t template.Template, by user.I
 	if err != nil || place == 0 {
 		return 0, []Step{{At: t.FirstOpening(), Kind: StepNoDoor}}, err
 	}
+	if t.OpeningMode.Drawn() {
+		return place, nil, nil // StepEntered names the door
+	}
 	return place, []Step{{At: t.OpensFor(place), Kind: StepDoor, Reason: t.Doors[place-1].Name}}, nil
 }
 

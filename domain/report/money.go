@@ -45,10 +45,10 @@ func (s Sums) Revenue() money.Amount { return s.Ordered() - s.Discount() }
 func (s Sums) Refunded() money.Amount { return s.RefundedAmount - s.RefundedDiscount }
 
 // Basket returns the average amount of an order before discounts; 0 without orders.
-func (s Sums) Basket() money.Amount { return average(s.Ordered(), s.Orders()) }
+func (s Sums) Basket() money.Amount { return s.Ordered().Per(s.Orders()) }
 
 // Average returns the revenue of an average order; 0 without orders.
-func (s Sums) Average() money.Amount { return average(s.Revenue(), s.Orders()) }
+func (s Sums) Average() money.Amount { return s.Revenue().Per(s.Orders()) }
 
 // DiscountShare returns the part of the orders' amount that coupons took off, in
 // thousandths; 0 without orders.
@@ -67,13 +67,6 @@ func (s Sums) Return() (int64, bool) { return figure.Ratio(s.Revenue(), s.Discou
 func (s Sums) Plus(o Sums) Sums {
 	return Sums{s.Currency, s.Paid + o.Paid, s.PaidAmount + o.PaidAmount, s.PaidDiscount + o.PaidDiscount,
 		s.Refunds + o.Refunds, s.RefundedAmount + o.RefundedAmount, s.RefundedDiscount + o.RefundedDiscount}
-}
-
-func average(sum money.Amount, n int64) money.Amount {
-	if n <= 0 {
-		return 0
-	}
-	return sum / money.Amount(n)
 }
 
 // An Hour is the sums of one hour.
@@ -98,7 +91,7 @@ func (p Plain) Plus(o Plain) Plain {
 }
 
 // Basket returns the average amount of an order; 0 without orders.
-func (p Plain) Basket() money.Amount { return average(p.Amount, p.Orders) }
+func (p Plain) Basket() money.Amount { return p.Amount.Per(p.Orders) }
 
 // Money is what one drop earned.
 type Money struct {
@@ -115,10 +108,10 @@ type Money struct {
 }
 
 // PerReminder returns the revenue for each reminder sent; 0 without reminders.
-func (m Money) PerReminder() money.Amount { return average(m.Revenue(), m.Reminders) }
+func (m Money) PerReminder() money.Amount { return m.Revenue().Per(m.Reminders) }
 
 // PerMessage returns the revenue for each message sent; 0 without messages.
-func (m Money) PerMessage() money.Amount { return average(m.Revenue(), m.Messages) }
+func (m Money) PerMessage() money.Amount { return m.Revenue().Per(m.Messages) }
 
 // MoneyStore reads the sums of orders.
 type MoneyStore interface {

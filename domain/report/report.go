@@ -50,15 +50,10 @@ func (f Figures) Left() int64 { return max(0, f.Total-f.Issued-f.Writing) }
 func (f Figures) Given() int64 { return f.Tally.Issued - f.Tally.Returned }
 
 // PerCoupon returns the revenue for each given coupon; 0 if none was given.
-func (f Figures) PerCoupon() money.Amount { return average(f.Money.Revenue(), f.Given()) }
+func (f Figures) PerCoupon() money.Amount { return f.Money.Revenue().Per(f.Given()) }
 
 // Average returns the average discount of a used coupon; 0 if none was used.
-func (f Figures) Average() money.Amount {
-	if f.Tally.Used == 0 {
-		return 0
-	}
-	return f.Tally.Discounted / money.Amount(f.Tally.Used)
-}
+func (f Figures) Average() money.Amount { return f.Tally.Discounted.Per(f.Tally.Used) }
 
 // Outstanding returns the sum of the discounts if all coupons that can still be
 // used are used; false if that depends on the orders.

@@ -53,7 +53,7 @@ func TestLinkIsValid(t *testing.T) {
 func TestMoney(t *testing.T) {
 	f := report.Figures{Template: template.Template{Spec: template.Spec{Kind: template.AmountOff, AmountOff: 1000}}, Total: 100, Issued: 60, Writing: 50,
 		Tally: coupon.Tally{Issued: 60, Used: 7, Locked: 3, Expired: 10, Discounted: 6999}}
-	if f.Left() != 0 || f.Average() != 999 {
+	if f.Left() != 0 || f.Average() != 1000 {
 		t.Errorf("%d left, %d on average", f.Left(), f.Average())
 	}
 	if n, known := f.Outstanding(); n != 43_000 || !known {

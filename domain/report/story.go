@@ -92,7 +92,7 @@ func (p People) Funnel() []Stage {
 func (r Report) CouponFunnel() []Stage {
 	used := Stage{Key: "coupons_used", People: r.Tally.Used}
 	if r.Draw != nil {
-		return stages(Stage{Key: "entries", People: r.Draw.Draw.Taken()}, Stage{Key: "won", People: r.Draw.Draw.Won}, used)
+		return stages(Stage{Key: "entries", People: r.Draw.Draw.Entries()}, Stage{Key: "won", People: r.Draw.Draw.Won}, Stage{Key: "coupons_given", People: r.Given()}, used)
 	}
 	return stages(Stage{Key: "stock", People: r.Total}, Stage{Key: "given", People: r.Given()}, used)
 }

@@ -92,7 +92,7 @@ func TestFunnel(t *testing.T) {
 		t.Error(diff)
 	}
 	r.Draw = &draw.Fairness{Draw: draw.Draw{Counts: draw.Counts{Entered: 5100, Left: 100, Won: 1000}}}
-	if diff := cmp.Diff([]report.Stage{{"entries", 5000, 0, 1}, {"won", 1000, -4000, 0.2}, {"coupons_used", 612, -388, 0.1224}}, r.CouponFunnel()); diff != "" {
+	if diff := cmp.Diff([]report.Stage{{"entries", 5000, 0, 1}, {"won", 1000, -4000, 0.2}, {"coupons_given", 980, -20, 0.196}, {"coupons_used", 612, -368, 0.1224}}, r.CouponFunnel()); diff != "" {
 		t.Error(diff)
 	}
 }

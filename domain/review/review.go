@@ -288,7 +288,7 @@ func Sentence(rules []Rule, f Facts) map[string]string {
 	if shares {
 		return map[string]string{
 			"en":    "Your coupon is being checked: many accounts that share a phone or a household with yours claimed in this drop. If that is a mistake, write to us; a person decides.",
-			"zh-CN": "您的优惠券正在核查：与您的账号共用手机或家庭的多个账号领取了本次活动。如有误判，请提出申诉，由人工决定。"}
+			"zh-CN": "您的优惠券正在核查：与您的账号共用手机或家庭的多个账号领取了本次抢券的优惠券。如有误判，请提出申诉，由人工决定。"}
 	}
 	return map[string]string{
 		"en":    "Your coupon is being checked: it was claimed together with many others, faster than people can press a button. If that is a mistake, write to us; a person decides.",

@@ -21,34 +21,36 @@ type Kind string
 
 // The kinds.
 const (
-	Reserved    Kind = "reserved"
-	Withdrawn   Kind = "withdrawn" // all reminders of a drop
-	Message     Kind = "message"   // a reminder or another message came due
-	Opened      Kind = "opened"    // the link of a message
-	Claimed     Kind = "claimed"
-	ByCode      Kind = "code"
-	Given       Kind = "given" // by staff
-	ByCampaign  Kind = "campaign"
-	ByDraw      Kind = "draw" // won
-	Locked      Kind = "locked"
-	Used        Kind = "used"
-	Released    Kind = "released"
-	TimedOut    Kind = "timed_out" // a lock
-	Refunded    Kind = "refunded"
-	Expired     Kind = "expired"
-	Revoked     Kind = "revoked"
-	Suspended   Kind = "suspended"
-	Restored    Kind = "restored"
-	Ordered     Kind = "ordered" // an order without a coupon
-	OptedOut    Kind = "opted_out"
-	OptedIn     Kind = "opted_in"
-	EmailChange Kind = "email_changed"
-	PhoneChange Kind = "phone_changed"
+	Reserved   Kind = "reserved"
+	Withdrawn  Kind = "withdrawn" // all reminders of a drop
+	Message    Kind = "message"   // a reminder or another message came due
+	Opened     Kind = "opened"    // the link of a message
+	Claimed    Kind = "claimed"
+	ByCode     Kind = "code"
+	Given      Kind = "given" // by staff
+	ByCampaign Kind = "campaign"
+	ByDraw     Kind = "draw" // won
+	Locked     Kind = "locked"
+	Used       Kind = "used"
+	Released   Kind = "released"
+	TimedOut   Kind = "timed_out" // a lock
+	Refunded   Kind = "refunded"
+	// PartRefunded is a refund of lines after which every coupon of the order stays used.
+	PartRefunded Kind = "part_refunded"
+	Expired      Kind = "expired"
+	Revoked      Kind = "revoked"
+	Suspended    Kind = "suspended"
+	Restored     Kind = "restored"
+	Ordered      Kind = "ordered" // an order without a coupon
+	OptedOut     Kind = "opted_out"
+	OptedIn      Kind = "opted_in"
+	EmailChange  Kind = "email_changed"
+	PhoneChange  Kind = "phone_changed"
 )
 
 // Kinds returns every kind but [Message], whose name is that of the message.
 func Kinds() []Kind {
-	return []Kind{Reserved, Withdrawn, Opened, Claimed, ByCode, Given, ByCampaign, ByDraw, Locked, Used, Released, TimedOut, Refunded, Expired, Revoked, Suspended, Restored, Ordered,
+	return []Kind{Reserved, Withdrawn, Opened, Claimed, ByCode, Given, ByCampaign, ByDraw, Locked, Used, Released, TimedOut, Refunded, PartRefunded, Expired, Revoked, Suspended, Restored, Ordered,
 		OptedOut, OptedIn, EmailChange, PhoneChange}
 }
 

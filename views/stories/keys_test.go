@@ -114,7 +114,7 @@ func composed() map[string]bool {
 	add("budgets.level.%s", string(budget.Fine), string(budget.Near), string(budget.UsedUp))
 	add("budgets.scope.%s", budget.Drop, budget.Shop, budget.Campaign)
 	add("budgets.%s", "subject", "currency", "amount", "reason")
-	add("report.stage.%s", "booked", "reminded", "opened", "claimed", "used", "entries", "stock", "given", "won", "coupons_used")
+	add("report.stage.%s", "booked", "reminded", "opened", "claimed", "used", "entries", "stock", "given", "won", "coupons_given", "coupons_used")
 	add("slot.%s", reminder.Waiting, reminder.Firing, reminder.Sending, reminder.Passed, reminder.Moved, reminder.SlotEnded,
 		reminder.Overdue, reminder.Unbooked, reminder.FellAway, reminder.Unreached, reminder.Incomplete, reminder.Reminded)
 	add("outcome.%s", reminder.Waiting, "due", delivery.InFlight, delivery.Sent, delivery.Failed, delivery.Recovered, delivery.Skipped, delivery.Expired, delivery.Dead, delivery.Discarded, reminder.SlotEnded)

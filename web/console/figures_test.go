@@ -46,7 +46,7 @@ var worthSQL = map[string]string{
 	"used":    `select count(*) from coupons where user_id = $1 and state = 'used'`,
 	"orders":  `select count(*) ` + usedBy,
 	"revenue": `select sum(l.order_amount - l.discount)::bigint ` + usedBy,
-	"basket":  `select sum(l.order_amount - l.discount)::bigint / count(*) ` + usedBy,
+	"basket":  `select round(sum(l.order_amount - l.discount) / count(*))::bigint ` + usedBy,
 }
 
 const usedBy = `from coupons c join coupon_operations l on l.coupon_id = c.id and l.step = 'lock' and l.outcome = 'done' where c.user_id = $1 and c.state = 'used'`
@@ -112,7 +112,7 @@ const paidSQL = `with o as (select o.order_id, o.step, o.discount, l.order_amoun
 var moneySQL = map[string]string{
 	"orders":   paidSQL + `select orders from s`,
 	"revenue":  paidSQL + `select ordered - discount from s`,
-	"basket":   paidSQL + `select case when orders = 0 then 0 else (ordered - discount) / orders end from s`,
+	"basket":   paidSQL + `select case when orders = 0 then 0 else round((ordered - discount)::numeric / orders)::bigint end from s`,
 	"discount": paidSQL + `select discount from s`,
 	"refunded": paidSQL + `select refunded from s`,
 	"sms":      `select ceil(sum(micros) / 10000)::bigint from sms_drop_costs where template_id = $1`,

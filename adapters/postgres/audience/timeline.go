@@ -61,6 +61,10 @@ with mine as materialized (
     from user_changes u cross join lateral (values (0, 'opted_out', u.opted_out), (1, 'opted_in', u.opted_in), (2, 'email_changed', u.contacts & 1),
         (3, 'phone_changed', u.contacts & 2)) c (n, kind, bits)
     where u.user_id = @user and c.bits <> 0 and @part in ('', 'choices')
+    union all
+    select 9, hashtextextended(r.refund_id, hashtextextended(r.order_id, 0)), r.at, 'part_refunded', 0, '', 0, '', 0, r.order_id, 0, 0, r.pay_back, o.currency, 0, 0, ''
+    from coupon_orders o join coupon_order_refunds r using (order_id)
+    where o.user_id = @user and cardinality(r.coupons) = 0 and @part in ('', 'orders') and (cardinality(@shops::bigint[]) = 0 or o.shop_number = any(@shops))
 )
 select at, rank, id, kind, template_id, name, campaign_id, campaign, coupon_id, order_id, amount, discount, refunded, currency, channels, slot, actor
 from line where (at, rank, id) < (@at, @rank, @id) order by at desc, rank desc, id desc limit @limit`

@@ -39,6 +39,9 @@ func (w *fixture) lived() {
 		(72, '', 'revoke', 'done', 'unused', 'revoked', 0, 0, 'staff:1 Ada', now() - interval '20 minutes')`)
 	w.Exec(`insert into orders (shop_number, order_id, user_id, currency, amount, refunded, ordered_at) values
 		(10, 'A-1', 7, 'CNY', 18000, 0, now() - interval '59 minutes'), (10, 'B-2', 7, 'CNY', 5000, 1000, now() - interval '40 minutes')`)
+	w.Exec(`insert into coupon_orders (order_id, user_id, shop_number, currency, state) values ('A-1', 7, 10, 'CNY', 'refunded')`)
+	w.Exec(`insert into coupon_order_refunds (order_id, refund_id, pay_back, clawback, lines, quantities, coupons, at) values
+		('A-1', 'R-1', 2533, 0, '{tea}', '{1}', '{}', now() - interval '58 minutes 30 seconds'), ('A-1', 'R-2', 12467, 0, '{cup}', '{1}', '{71}', now() - interval '58 minutes')`)
 	w.Exec(`update users set opt_outs = 2 where id = 7`)
 	w.Exec(`update users set opt_outs = 4, email = 'new@example.com', phone = '+8613800138000', name = 'Ada' where id = 7`)
 	w.Exec(`update users set name = 'Ada Q' where id = 7`)
@@ -62,6 +65,9 @@ func TestTimeline(t *testing.T) {
 				if l.Kind == timeline.Used && (l.OrderID != "A-1" || l.Amount != 18000 || l.Discount != 3000 || l.CouponID != 71 || l.Drop == "") {
 					t.Errorf("%+v", l)
 				}
+				if l.Kind == timeline.PartRefunded && (l.OrderID != "A-1" || l.Refunded != 2533 || l.Currency != "CNY") {
+					t.Errorf("%+v", l)
+				}
 				if l.Kind == timeline.Message && (l.Outcome != delivery.Sent || l.Slot != 12 || l.Channels != delivery.Email.Bit()) {
 					t.Errorf("%+v", l)
 				}
@@ -75,14 +81,14 @@ func TestTimeline(t *testing.T) {
 		}
 		return strings.Join(kinds, " ")
 	}
-	want := "phone_changed email_changed opted_in opted_out opted_out revoked given ordered refunded used locked claimed opened message reserved"
+	want := "phone_changed email_changed opted_in opted_out opted_out revoked given ordered refunded part_refunded used locked claimed opened message reserved"
 	for _, size := range []int{1, 2, 7, 100} {
 		if got := list(pgtest.Actor, "", size); got != want {
 			t.Errorf("pages of %d:\n got %s\nwant %s", size, got, want)
 		}
 	}
 	for group, want := range map[timeline.Group]string{timeline.Reservations: "reserved", timeline.Messages: "message", timeline.Openings: "opened",
-		timeline.Coupons: "revoked given refunded used locked claimed", timeline.Orders: "ordered refunded used",
+		timeline.Coupons: "revoked given refunded used locked claimed", timeline.Orders: "ordered refunded part_refunded used",
 		timeline.Choices: "phone_changed email_changed opted_in opted_out opted_out"} {
 		if got := list(pgtest.Actor, group, 2); got != want {
 			t.Errorf("%s: %s, want %s", group, got, want)
@@ -107,13 +113,13 @@ func TestTimelineReadsIndexes(t *testing.T) {
 	defer func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }()
 	_, err = tx.Exec(t.Context(), `set local enable_seqscan = off`)
 	w.Must(err)
-	rows, err := tx.Query(t.Context(), `explain `+audiencedb.TimelineSQL, pgx.NamedArgs{"user": 7, "part": "", "shops": []int64{}, "at": time.Now(), "rank": 9, "id": 1, "limit": 26})
+	rows, err := tx.Query(t.Context(), `explain `+audiencedb.TimelineSQL, pgx.NamedArgs{"user": 7, "part": "", "shops": []int64{}, "at": time.Now(), "rank": 10, "id": 1, "limit": 26})
 	w.Must(err)
 	plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	w.Must(err)
 	text := strings.Join(plan, "\n")
 	for _, index := range []string{"reservations_user", "former_reservations_pkey", "drop_openings_pkey", "campaign_openings_pkey", "coupons_user",
-		"coupon_operations_", "orders_user", "user_changes_user"} {
+		"coupon_operations_", "orders_user", "coupon_orders_user", "coupon_order_refunds_pkey", "user_changes_user"} {
 		if !strings.Contains(text, index) {
 			t.Errorf("%s is not used", index)
 		}

@@ -16,7 +16,8 @@ import (
 // Drops returns the newest drops of a shop whose coupons may be in use; see [cart.Lists].
 func (s CouponSteps) Drops(ctx context.Context, shop int64, limit int) (list []cart.Drop, err error) {
 	rows := pg.Rows(ctx, s.Pool, `select `+ruleColumns+`, t.id, t.id, t.shop_number, t.stack_group, t.stacks_with, t.max_per_order, t.closes_at, t.name
-		from templates t where t.shop_number = $1 and t.state in ('published', 'paused', 'closed') order by t.id desc limit $2`, shop, limit)
+		from templates t where t.shop_number = $1 and t.state in ('published', 'paused', 'closed')
+			and coalesce(t.valid_until, t.closes_at + t.valid_hours * interval '1 hour') > clock_timestamp() order by t.id desc limit $2`, shop, limit)
 	list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (d cart.Drop, err error) {
 		var with template.Groups
 		var closes time.Time

@@ -150,13 +150,14 @@ func readStrikes(ctx context.Context, tx pgx.Tx, templateID int64) ([]draw.Strik
 	})
 }
 
-// storeDecisionSQL stores the result, and marks the entries that won with it and had not won before.
+// storeDecisionSQL stores the result, and marks the entries that won with it and had not won before. A later result, after an entry was
+// struck, leaves the instant of the draw as it is.
 const storeDecisionSQL = `
 with winners as (
     update draw_entries e set state = 'won', rank = w.rank from unnest($2::uuid[], $3::int[]) as w (ticket, rank)
     where e.template_id = $1 and e.ticket = w.ticket and e.state = 'entered' returning 1
 )
-update draws set state = 'drawn', evidence = $4, result = $5, drawn_at = clock_timestamp(), won = won + (select count(*) from winners)
+update draws set state = 'drawn', evidence = $4, result = $5, drawn_at = coalesce(drawn_at, clock_timestamp()), decided_at = clock_timestamp(), won = won + (select count(*) from winners)
 where template_id = $1`
 
 func storeDecision(ctx context.Context, tx pgx.Tx, templateID int64, made draw.Decision) error {
@@ -244,7 +245,7 @@ func (s Draws) TellLost(ctx context.Context, templateID int64, limit int) (more 
 // longest. A public draw that waits for its figures is not late.
 func (s Draws) DrawLateness(ctx context.Context) (seconds float64, err error) {
 	err = s.Pool.QueryRow(ctx, `select coalesce(max(extract(epoch from clock_timestamp() - due)), 0)::float8 from (
-		select case d.state when 'open' then d.closes_at when 'closed' then d.closes_at when 'drawn' then d.drawn_at when 'offered' then d.offers_until
+		select case d.state when 'open' then d.closes_at when 'closed' then d.closes_at when 'drawn' then d.decided_at when 'offered' then d.offers_until
 			else greatest(case when d.round > 0 then to_timestamp(1692803367 + (d.round - 1) * 3) when d.source = 'commit' or d.evidence is not null then d.sealed_at end,
 				d.offers_until) end as due
 		from draws d where d.state in ('open', 'closed', 'sealed', 'drawn', 'offered')) w where due < clock_timestamp()`).Scan(&seconds)

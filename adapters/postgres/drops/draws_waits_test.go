@@ -85,8 +85,13 @@ func TestEntriesThatDidNotWinWait(t *testing.T) {
 		return err
 	}
 	first := user.ID(d.Number(`select user_id from draw_entries where template_id = $1 and rank = 1`, d.drop.ID))
+	drawn, err := d.entries.Draw(t.Context(), d.drop.ID)
+	d.Must(err)
 	d.Must(d.entries.Strike(t.Context(), d.drop.ID, first, "fraud", staff.Entry{Actor: pgtest.Actor, Action: "draw.strike", ObjectKind: "template"}))
 	d.until(draw.Done, d.operator)
+	if again, err := d.entries.Draw(t.Context(), d.drop.ID); err != nil || !again.DrawnAt.Equal(*drawn.DrawnAt) || again.Struck != 1 || again.Entries() != drawn.Entries() {
+		t.Errorf("after a strike the draw is of %v with %d entries, before %v with %d: %v", again.DrawnAt, again.Entries(), drawn.DrawnAt, drawn.Entries(), err)
+	}
 	d.Must(filler.Sweep(t.Context()))
 	sheet, off, err := d.Ledgers.WaitsCounted(t.Context(), d.drop.ID)
 	if err != nil || off != 0 || sheet.Difference() != 0 || sheet.Filled != 3 || sheet.Waiting != 13 {

@@ -98,7 +98,7 @@ func (a Alert) Text(tag string) string {
 	switch a.Kind {
 	case Channel:
 		if a.Detail == DetailDropBudget {
-			text = pick(fmt.Sprintf("“%s”: the budget of SMS for this drop is used up; further text messages about it are skipped.", a.Name), fmt.Sprintf("「%s」：本活动的短信额度已用完，之后的短信都会跳过。", a.Name))
+			text = pick(fmt.Sprintf("“%s”: the budget of SMS for this drop is used up; further text messages about it are skipped.", a.Name), fmt.Sprintf("「%s」：本抢券活动的短信额度已用完，之后的短信都会跳过。", a.Name))
 			break
 		}
 		if a.Detail == DetailProvider {

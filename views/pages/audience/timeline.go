@@ -53,7 +53,7 @@ func lineTone(l timeline.Line) ui.Tone {
 		return ui.OutcomeTone(string(l.Outcome))
 	case timeline.Claimed, timeline.ByCode, timeline.Given, timeline.ByCampaign, timeline.ByDraw, timeline.Used, timeline.Ordered, timeline.Restored:
 		return ui.Good
-	case timeline.Refunded, timeline.Expired, timeline.TimedOut, timeline.Suspended, timeline.OptedOut:
+	case timeline.Refunded, timeline.PartRefunded, timeline.Expired, timeline.TimedOut, timeline.Suspended, timeline.OptedOut:
 		return ui.Warn
 	case timeline.Revoked:
 		return ui.Bad
@@ -79,7 +79,7 @@ func lineIcon(l timeline.Line) string {
 		return "lock"
 	case timeline.Used, timeline.Ordered:
 		return "check"
-	case timeline.Released, timeline.Refunded, timeline.Restored:
+	case timeline.Released, timeline.Refunded, timeline.PartRefunded, timeline.Restored:
 		return "refresh"
 	case timeline.Expired, timeline.TimedOut:
 		return "clock"

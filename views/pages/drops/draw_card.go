@@ -32,11 +32,19 @@ func drawText(ctx context.Context, t template.Template, d *draw.Draw) string {
 	case d.State == draw.Cancelled:
 		return state
 	case d.DrawnAt != nil:
-		return l.T("ui.sentences", l.N("draw.said.drawn", d.Won, l.Number(d.Taken())), state)
+		return l.T("ui.sentences", l.N("draw.said.drawn", d.Won, l.Number(d.Entries())), state)
 	case d.State == draw.Open:
-		return l.N("draw.said.open", d.Taken(), l.Number(t.Stock), l.DateTime(d.ClosesAt, t.Zone()))
+		return l.N("draw.said.open", d.Entries(), l.Number(t.Stock), l.DateTime(d.ClosesAt, t.Zone()))
 	}
-	return l.T("ui.sentences", l.N("draw.said.taken", d.Taken(), l.Number(t.Stock)), state)
+	return l.T("ui.sentences", l.N("draw.said.taken", d.Entries(), l.Number(t.Stock)), state)
+}
+
+// openingField names the opening of the drop, at which the entries of a draw close.
+func openingField(t template.Template) string {
+	if t.OpeningMode.Drawn() {
+		return "draw.stage.closes"
+	}
+	return "field.opens_at"
 }
 
 // drawWinners is how many entries have won, or can win.
@@ -44,7 +52,7 @@ func drawWinners(t template.Template, d *draw.Draw) int64 {
 	if d.DrawnAt != nil {
 		return d.Won
 	}
-	return min(t.Stock, d.Taken())
+	return min(t.Stock, d.Entries())
 }
 
 // drawPieces divides the entries by their result.
@@ -59,7 +67,7 @@ func drawOdds(ctx context.Context, t template.Template, d *draw.Draw) string {
 	if won == 0 {
 		return ui.T(ctx, "draw.chart_none")
 	}
-	return ui.T(ctx, "draw.odds", ui.Ratio(ctx, float64(d.Taken())/float64(won)), ui.From(ctx).Locale.Percent(won, d.Taken()))
+	return ui.T(ctx, "draw.odds", ui.Ratio(ctx, float64(d.Entries())/float64(won)), ui.From(ctx).Locale.Percent(won, d.Entries()))
 }
 
 // drawFacts are the figures of the draw that neither its sentence nor its steps have.

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"dropbell/domain/draw"
 	"dropbell/domain/message"
@@ -45,15 +46,15 @@ func (p PublicDraw) colours() string { return Public{Brand: p.Brand}.colours() }
 
 // said is the state of the draw in one sentence.
 func (p PublicDraw) said(ctx context.Context) string {
-	l, zone := ui.From(ctx).Locale, p.Drop.Zone()
+	l := ui.From(ctx).Locale
 	switch p.Draw.State {
 	case draw.Open:
 		if ui.From(ctx).Now.Before(p.Card.OpensAt) {
-			return l.T("draw_page.said.before", l.DateTime(p.Card.OpensAt, zone), l.DateTime(p.Card.ClosesAt, zone), l.Number(int64(p.Card.Stock)))
+			return l.T("draw_page.said.before", p.instant(ctx, p.Card.OpensAt), p.instant(ctx, p.Card.ClosesAt), l.Number(int64(p.Card.Stock)))
 		}
-		return l.T("draw_page.said.open", l.DateTime(p.Card.ClosesAt, zone), l.Number(int64(p.Card.Stock)), l.Number(p.Draw.Taken()))
+		return l.T("draw_page.said.open", p.instant(ctx, p.Card.ClosesAt), l.Number(int64(p.Card.Stock)), l.Number(p.Draw.Entries()))
 	case draw.Closed:
-		return l.T("draw_page.said.closed", l.Number(p.Draw.Taken()))
+		return l.T("draw_page.said.closed", l.Number(p.Draw.Entries()))
 	case draw.Sealed:
 		return l.T("draw_page.said.sealed", l.Number(int64(p.Seal.Entries)), p.source(ctx))
 	case draw.Cancelled:
@@ -63,6 +64,12 @@ func (p PublicDraw) said(ctx context.Context) string {
 		return l.T("draw_page.said.none")
 	}
 	return ui.N(ctx, "draw_page.said.drawn", int64(p.Seal.Entries), l.Number(int64(p.Result.Won)))
+}
+
+// instant writes t with the zone of the shop.
+func (p PublicDraw) instant(ctx context.Context, t time.Time) string {
+	l, zone := ui.From(ctx).Locale, p.Drop.Zone()
+	return l.DateTime(t, zone) + " " + l.Zone(t, zone)
 }
 
 // source names the source of randomness with its round.

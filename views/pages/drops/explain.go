@@ -2,6 +2,7 @@ package drops
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"time"
 
@@ -210,8 +211,14 @@ func ofDraw(s reminder.Step) bool {
 	return s.Kind == reminder.StepStruck || s.Kind == reminder.StepDrawn
 }
 
-// nothing says that there are no reminders: not any more, or never.
+// nothing says that there are no reminders: not any more, or never. Of an entry in a draw it says how far it came.
 func (p Explain) nothing(ctx context.Context) string {
+	for _, s := range slices.Backward(p.Timeline.Steps) {
+		switch s.Kind {
+		case reminder.StepEntered, reminder.StepDrawn, reminder.StepStruck, reminder.StepDrawOffered, reminder.StepDrawAccepted, reminder.StepDrawLapsed:
+			return p.title(ctx, s)
+		}
+	}
 	for _, s := range p.Timeline.Steps {
 		switch {
 		case s.Kind == reminder.StepReserved, s.Kind == reminder.StepWithdrawn, s.Message == delivery.KindReminder:

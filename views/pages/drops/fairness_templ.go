@@ -71,7 +71,7 @@ func (p drawn) fairness() templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = ui.Stat(ui.T(ctx, "report.brakes.taken_back"), ui.Num(ctx, p.Tally.Returned), "").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Stat(ui.T(ctx, "field.returned_to_stock"), ui.Num(ctx, p.Tally.Returned), "").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -107,7 +107,7 @@ func (p drawn) fairness() templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = ui.Stat(ui.T(ctx, "draw.entries"), ui.Num(ctx, f.Draw.Taken()), ui.T(ctx, "report.draw.left", ui.Num(ctx, f.Draw.Left))).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Stat(ui.T(ctx, "draw.entries"), ui.Num(ctx, f.Draw.Entries()), ui.T(ctx, "report.draw.left", ui.Num(ctx, f.Draw.Left))).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -129,7 +129,7 @@ func (p drawn) fairness() templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = ui.Stat(ui.T(ctx, "report.brakes.taken_back"), ui.Num(ctx, f.TakenBack), "").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Stat(ui.T(ctx, "field.returned_to_stock"), ui.Num(ctx, f.TakenBack), "").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

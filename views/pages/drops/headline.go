@@ -72,7 +72,7 @@ func (p Template) goneIn() time.Duration {
 func (p Template) drawHeadline(ctx context.Context) headline {
 	l, d := ui.From(ctx).Locale, p.Draw
 	if d.DrawnAt != nil {
-		h := headline{label: l.T("draw.won"), text: l.Number(d.Won), note: l.T("draw.of_entries", d.Taken()), at: p.EndsAt(), after: l.T("drop.closes_in")}
+		h := headline{label: l.T("draw.won"), text: l.Number(d.Won), note: l.T("draw.of_entries", d.Entries()), at: p.EndsAt(), after: l.T("drop.closes_in")}
 		if d.State == draw.Offered && d.OffersUntil != nil {
 			h.at, h.after = *d.OffersUntil, l.T("draw.offers_end_in")
 		}

@@ -1013,7 +1013,7 @@ func (p drawn) head() templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = parts.Fact(ui.T(ctx, "field.opens_at")).Render(templ.WithChildren(ctx, templ_7745c5c3_Var45), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = parts.Fact(ui.T(ctx, openingField(p.Template))).Render(templ.WithChildren(ctx, templ_7745c5c3_Var45), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

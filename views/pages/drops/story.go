@@ -17,7 +17,7 @@ func StoryText(ctx context.Context, r report.Report) string {
 	s, zone := r.Story(), r.Template.Zone()
 	var told []string
 	if d := r.Draw; d != nil && d.Draw.DrawnAt != nil {
-		told = append(told, ui.N(ctx, "story.drawn", d.Draw.Taken(), ui.Num(ctx, d.Draw.Won), ui.Ratio(ctx, d.PerWinner())))
+		told = append(told, ui.N(ctx, "story.drawn", d.Draw.Entries(), ui.Num(ctx, d.Draw.Won), ui.Ratio(ctx, d.PerWinner())))
 	} else if c := s.Coupons; c.Known && c.GoneIn > 0 {
 		told = append(told, ui.N(ctx, "story.gone", c.Issued, ui.From(ctx).Locale.Duration(wholeSeconds(c.GoneIn))))
 	} else if c := s.Coupons; c.Known {
@@ -79,6 +79,8 @@ type funnelRow struct {
 	report.Stage
 	other      report.Stage
 	hasOutline bool
+	// struck says that entries of the draw were struck.
+	struck bool
 }
 
 // over reports whether the drop is closed or cancelled. A drop that still goes on is not compared with finished ones.
@@ -104,7 +106,7 @@ func (r funnelRow) figure() string {
 		return "coupons:total"
 	case "coupons_used":
 		return "tally:used"
-	case "entries", "given", "won":
+	case "entries", "given", "won", "coupons_given":
 		return ""
 	}
 	return "people:" + r.Key
@@ -121,6 +123,7 @@ func (p drawn) stages() []report.Stage {
 func (p drawn) funnel() (list []funnelRow) {
 	for i, s := range p.stages() {
 		row := funnelRow{Stage: s}
+		row.struck = p.Draw != nil && p.Draw.Draw.Struck > 0
 		if p.outlined() {
 			row.other, row.hasOutline = p.Other.People.Funnel()[i], true
 		}
@@ -143,10 +146,14 @@ func (r funnelRow) change(ctx context.Context, first int64, over bool) string {
 		return ui.N(ctx, "story.came", r.Change)
 	case r.Key == "won" && r.People == 0:
 		return ui.T(ctx, "story.undrawn")
+	case r.Key == "won" && r.struck:
+		return ui.T(ctx, "story.not_won_or_struck", -r.Change, share)
 	case r.Key == "won":
 		return ui.T(ctx, "story.not_won", -r.Change, share)
 	case r.Key == "given":
 		return ui.T(ctx, "story.left", -r.Change, share)
+	case r.Key == "coupons_given":
+		return ui.T(ctx, "story.not_given", -r.Change, share)
 	case r.Key == "coupons_used":
 		return ui.T(ctx, "story.unused", -r.Change, share)
 	case !over:

@@ -1280,7 +1280,7 @@ func (p Template) facts() templ.Component {
 				}
 				return nil
 			})
-			templ_7745c5c3_Err = parts.Fact(ui.T(ctx, "field.opens_at")).Render(templ.WithChildren(ctx, templ_7745c5c3_Var47), templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = parts.Fact(ui.T(ctx, openingField(p.Drop.Template))).Render(templ.WithChildren(ctx, templ_7745c5c3_Var47), templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

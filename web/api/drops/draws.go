@@ -207,7 +207,7 @@ func (h *handlers) drawCard(ctx context.Context, id int64) (*struct{ Body DrawCa
 
 func cardJSON(d draw.Draw) (DrawCard, error) {
 	c := DrawCard{TemplateID: pipeline.Decimal(d.TemplateID), State: string(d.State), Protocol: draw.Protocol, Key: d.Key, Cards: d.Cards, Seal: d.Seal, OpensAt: d.OpensAt.UTC(),
-		ClosesAt: d.ClosesAt.UTC(), Entries: d.Taken(), NotProved: draw.NotProved}
+		ClosesAt: d.ClosesAt.UTC(), Entries: d.Entries(), NotProved: draw.NotProved}
 	card, err := d.Card()
 	if err != nil {
 		return c, err

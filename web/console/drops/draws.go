@@ -94,7 +94,7 @@ func (h *handlers) strikeQuestion(r *http.Request, t template.Template, typed, b
 	return pageparts.Confirmation{Active: "templates", Crumbs: shell.TemplateCrumbs(r, t),
 		Inside: ui.Field(ui.FieldProps{Name: "user", Label: l.T("draw.strike.user"), Value: typed, Error: broken, InputMode: "numeric", Required: true, Autocomplete: "off"}),
 		ConfirmProps: ui.ConfirmProps{Title: l.T("draw.strike.title", t.Name), Points: []string{l.T("draw.strike.1"), l.T("draw.strike.2"), l.T("draw.strike.3")},
-			Action: shell.TemplateURL(t.ID) + "/draw/strike", Cancel: shell.TemplateURL(t.ID), Submit: l.T("draw.strike"), Kind: "danger", NeedsReason: true}}
+			Action: shell.TemplateURL(t.ID) + "/draw/strike", Cancel: shell.TemplateURL(t.ID), Submit: l.T("draw.strike"), Kind: "danger", NeedsReason: true, ReasonHelp: l.T("draw.strike.reason_help")}}
 }
 
 func (h *handlers) strike(w http.ResponseWriter, r *http.Request, t template.Template) error {

@@ -109,7 +109,7 @@ func (h *handlers) drops(ctx context.Context, by staff.Actor, limit int, narrow 
 		if err != nil && !errors.Is(err, draw.ErrNoDraw) {
 			return nil, err
 		}
-		drops[i].Entered = d.Taken()
+		drops[i].Entered = d.Entries()
 	}
 	return drops, nil
 }

@@ -25,7 +25,7 @@ func TestSeries(t *testing.T) {
 	b.Get("/series").Is(200).Has("No series yet")
 	b.Get("/series/new").Is(200).Has("Save a drop first")
 	b.Get(shell.TemplateURL(d.ID)).Is(200).Has("/series/new?from=1")
-	form := b.Get("/series/new?from=1").Is(200).Has("Next ten days").Form("/series")
+	form := b.Get("/series/new?from=1").Is(200).Has("Next ten openings").Form("/series")
 	form.Set("name", "Fridays")
 	form.Set("every", "WEEKLY")
 	form["weekdays"] = []string{"MO", "FR"}

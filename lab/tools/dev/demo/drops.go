@@ -98,7 +98,7 @@ func (c *Client) AddTomorrow(ctx context.Context, now time.Time) (Drop, error) {
 func (c *Client) AddLater(ctx context.Context, now time.Time) (Drop, error) {
 	return c.publish(ctx, coupon{
 		Name: "早餐 5 元券 · Breakfast, ¥5 off", Kind: "amount_off", AmountOff: 500, ClaimMode: "gate",
-		OpensAt: atHour(now, 3, 9), Open: 12 * time.Hour, Stock: 10000,
+		OpensAt: atHour(now, 3, 9), Open: 12 * time.Hour, Stock: 10000, Group: "breakfast", With: "lunch",
 	})
 }
 
@@ -131,6 +131,8 @@ type coupon struct {
 	Shop       string // the demo's first shop if empty
 	Waitlist   string // off if empty
 	ClaimMode  string // durable if empty
+	// Group is the stack group, and With the group with which it goes; empty = the coupon stands alone.
+	Group, With string
 }
 
 func (k coupon) body() map[string]any {
@@ -139,6 +141,9 @@ func (k coupon) body() map[string]any {
 		"stock": k.Stock, "per_user_limit": 1, "valid_hours": 48, "obtain": cmp.Or(k.Obtain, "claim"), "claim_mode": cmp.Or(k.ClaimMode, "durable"),
 		"opens_at":  k.OpensAt.UTC().Format(time.RFC3339),
 		"closes_at": k.OpensAt.Add(k.Open).UTC().Format(time.RFC3339),
+	}
+	if k.Group != "" {
+		b["stack_group"], b["stacks_with"] = k.Group, []string{k.With}
 	}
 	if k.Waitlist != "" {
 		b["waitlist"] = k.Waitlist

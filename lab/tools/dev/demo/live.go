@@ -14,7 +14,7 @@ import (
 // menu are the drops that open one after another while the demo runs: the first by
 // [Client.AddSoon], and the others by [Client.AddNext] in turn.
 var menu = []coupon{
-	{Name: "满 100 减 30 · Lunch rush", Kind: "threshold_off", AmountOff: 3000, Threshold: 10000, Stock: 1200},
+	{Name: "满 100 减 30 · Lunch rush", Kind: "threshold_off", AmountOff: 3000, Threshold: 10000, Stock: 1200, Group: "lunch", With: "breakfast"},
 	{Name: "下午茶 8 折 · Afternoon break, 20 % off", Kind: "percent_off", PercentOff: 20, MaxOff: 3000, Stock: 300, ClaimMode: "gate"},
 	{Name: "夜宵立减 15 元 · Late bites, ¥15 off", Kind: "amount_off", AmountOff: 1500, Stock: 240},
 	{Name: "满 60 减 12 · Second cup", Kind: "threshold_off", AmountOff: 1200, Threshold: 6000, Stock: 360},
