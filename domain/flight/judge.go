@@ -188,10 +188,18 @@ func (f *facts) money() (list []Finding) {
 }
 
 func (f *facts) around() []Finding {
-	if f.others == 0 {
+	const do = "move one of the openings, or plan processes and quotas for all of them"
+	switch {
+	case f.others == 0:
 		return []Finding{green(Neighbours, "no other drop opens within ten minutes")}
+	case f.others == 1 && f.reserved == 0:
+		return []Finding{finding(Neighbours, Amber, do, "one other drop opens within ten minutes; no customer has reserved a reminder of it")}
+	case f.others == 1:
+		return []Finding{finding(Neighbours, Amber, do, "one other drop opens within ten minutes; customers who reserved reminders of it: %s", grouped(f.reserved)...)}
+	case f.reserved == 0:
+		return []Finding{finding(Neighbours, Amber, do, "%s other drops open within ten minutes; no customer has reserved a reminder of them", grouped(f.others)...)}
 	}
-	return []Finding{finding(Neighbours, Amber, "move one of the openings, or plan processes and quotas for all of them", "other drops that open within ten minutes: %s, with customers who reserved: %s", grouped(f.others, f.reserved)...)}
+	return []Finding{finding(Neighbours, Amber, do, "%s other drops open within ten minutes; customers who reserved reminders of them: %s", grouped(f.others, f.reserved)...)}
 }
 
 func (f *facts) processes() []Finding {

@@ -12,6 +12,9 @@ const currencies = " AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BHD BIF BMD
 	" PLN PYG QAR RON RSD RUB RWF SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD" +
 	" TWD TZS UAH UGX USD USN UYI UYU UYW UZS VED VES VND VUV WST XAF XCD XCG XOF XPF YER ZAR ZMW ZWG "
 
+// Currencies are the active codes of ISO 4217, in the order of the alphabet.
+func Currencies() []string { return strings.Fields(currencies) }
+
 // ValidCurrency reports whether code is an active currency of ISO 4217.
 func ValidCurrency(code string) bool {
 	return CurrencyForm(code) && strings.Contains(currencies, " "+code+" ")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"dropbell/domain/campaign"
@@ -213,9 +212,7 @@ func (k *Keeper) create(ctx context.Context, r Round) (campaign.Campaign, error)
 			openings = append(openings, message.Opening{At: t.OpensAt.In(recipe.Zone()), Name: t.Name})
 		}
 	}
-	// Two campaigns of a name that begin at the same instant count as a repetition, so the name has the number of the round.
-	name := []rune(strings.TrimSpace(fmt.Sprintf("Recipe round %d: %s %s %s", r.ID, strings.ReplaceAll(string(r.Form), "_", " "), r.At.In(recipe.Zone()).Format(time.DateOnly), about)))
-	spec := campaign.Spec{Shop: recipe.Shop, Name: string(name[:min(len(name), campaign.MaxName)]), Content: r.Settings.content(link, values, openings), Channel: r.Settings.Channel,
+	spec := campaign.Spec{Shop: recipe.Shop, Name: r.campaignName(about, recipe.Zone()), Content: r.Settings.content(link, values, openings), Channel: r.Settings.Channel,
 		Audience: campaign.Audience{Kind: campaign.List, ID: r.SegmentID}, StartsAt: r.At.Truncate(time.Second), EndsAt: r.Until.Truncate(time.Second)}
 	if r.Form == WinBack {
 		spec.GrantTemplate = r.Settings.GrantTemplate

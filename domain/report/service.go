@@ -248,12 +248,18 @@ func (s *Service) people(ctx context.Context, f Figures) (People, error) {
 // Comparable is how many drops a report can be compared with at most.
 const Comparable = 100
 
-// Others returns the drops that the drop can be compared with: drops that have opened and that
-// the actor may see, the latest first.
+// Others returns the drops that the drop can be compared with: closed drops with the same way of opening that the actor may see, the
+// latest first.
 func (s *Service) Others(ctx context.Context, by staff.Actor, templateID int64) ([]template.Template, error) {
+	own, err := s.Templates.Template(ctx, by, templateID)
+	if err != nil {
+		return nil, err
+	}
 	now := s.Now()
-	list, err := s.Templates.Templates(ctx, by, template.Query{States: over(), To: &now, Descending: true, Limit: Comparable + 1})
-	list = slices.DeleteFunc(list, func(t template.Template) bool { return t.ID == templateID })
+	list, err := s.Templates.Templates(ctx, by, template.Query{States: []template.State{template.Closed}, To: &now, Descending: true, Limit: Comparable + 1})
+	list = slices.DeleteFunc(list, func(t template.Template) bool {
+		return t.ID == templateID || t.OpeningMode.Drawn() != own.OpeningMode.Drawn()
+	})
 	return list[:min(len(list), Comparable)], err
 }
 

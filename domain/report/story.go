@@ -49,6 +49,9 @@ type ComparedPart struct {
 	Known           bool
 	Drop            string
 	Revenue, Before money.Amount // Before > 0
+	// Used of the Given coupons of the drop are used, and UsedThen of the GivenThen coupons of the earlier drop. All are 0 if one of the
+	// drops gave none.
+	Used, Given, UsedThen, GivenThen int64
 }
 
 // Story returns the figures of the sentence.
@@ -64,7 +67,10 @@ func (r Report) Story() Story {
 		return s
 	}
 	if before := other.Money.Revenue(); before > 0 && other.Template.Currency == r.Template.Currency {
-		s.Compared = ComparedPart{true, other.Template.Name, s.Used.Revenue, before}
+		s.Compared = ComparedPart{Known: true, Drop: other.Template.Name, Revenue: s.Used.Revenue, Before: before}
+		if r.Given() > 0 && other.Given() > 0 {
+			s.Compared.Used, s.Compared.Given, s.Compared.UsedThen, s.Compared.GivenThen = r.Tally.Used, r.Given(), other.Tally.Used, other.Given()
+		}
 	}
 	return s
 }

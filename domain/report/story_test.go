@@ -42,6 +42,10 @@ func TestStory(t *testing.T) {
 		want   func(*report.Story)
 	}{
 		{"everything is known", func(*report.Report, *report.Past) {}, func(*report.Story) {}},
+		{"both drops gave coupons", func(r *report.Report, p *report.Past) { r.Tally.Issued, p.Tally.Issued, p.Tally.Used = 2000, 1300, 780 },
+			func(s *report.Story) {
+				s.Compared.Used, s.Compared.Given, s.Compared.UsedThen, s.Compared.GivenThen = 612, 2000, 780, 1300
+			}},
 		{"some rows were removed", func(r *report.Report, _ *report.Past) { r.People.Partial = true }, func(s *report.Story) { s.Reminded.Known = false }},
 		{"some reminders were late", func(r *report.Report, _ *report.Past) { r.AfterOpening = 3 }, func(s *report.Story) { s.Reminded.Late = 3 }},
 		{"coupons are left", func(r *report.Report, _ *report.Past) { r.Issued, r.SoldOutAfter = 400, 0 },

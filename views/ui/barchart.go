@@ -104,12 +104,6 @@ func (p BarChart) columns(i int) (list []barColumn) {
 	return list
 }
 
-// hit is the place of a part in the drawing.
-func (p BarChart) hit(i int) (x, width string) {
-	step := chartWidth / float64(len(p.Bars))
-	return num(float64(i) * step), num(step)
-}
-
 // grid is the path of the lines at the numbers of the axis.
 func (p BarChart) grid() (path string) {
 	n := len(p.ticks()) - 1
@@ -125,13 +119,13 @@ func (p BarChart) zero() string {
 	return fmt.Sprintf("M0 %.1fH%.0f", chartHeight*float64(ticks[0])/float64(ticks[0]-ticks[len(ticks)-1]), chartWidth)
 }
 
-// words are the numbers of a part in words.
-func (p BarChart) words(ctx context.Context, i int) string {
-	text := Labelled(ctx, p.Bars[i].Name, p.Text(p.Bars[i].N))
+// words are the numbers of a part in words: of the time, and of the time before if the chart has it.
+func (p BarChart) words(ctx context.Context, i int) []string {
+	list := []string{Labelled(ctx, p.Bars[i].Name, p.Text(p.Bars[i].N))}
 	if len(p.Before) > 0 {
-		text += "\n" + Labelled(ctx, p.Before[i].Name, p.Text(p.Before[i].N))
+		list = append(list, Labelled(ctx, p.Before[i].Name, p.Text(p.Before[i].N)))
 	}
-	return text
+	return list
 }
 
 // name is the name of a part below the chart, "" if there is no room for it; minor says that a narrow screen has no room for it.

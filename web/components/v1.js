@@ -4,7 +4,7 @@
 
 const texts = {
   en: {
-    loading: "Loading …", opensIn: "Opens in", opensAt: "Opens {at}", open: "Open now", sold_out: "Sold out", paused: "Paused for a moment",
+    loading: "Loading …", opensIn: "Opens in", entriesClose: "Entries close in", opensAt: "Opens {at}", open: "Open now", sold_out: "Sold out", paused: "Paused for a moment",
     closed: "This has ended", cancelled: "This was cancelled", days: "{n} d",
     hour: "less than an hour", minutes: "less than ten minutes", minute: "less than a minute", seconds: "ten seconds",
     remind: "Remind me {n} minutes before", reminded: "You will be reminded {n} minutes before", stop: "Press again to cancel the reminder.",
@@ -29,8 +29,8 @@ const texts = {
     unsupported: "This browser shows no notifications of this page.", ios: "Put this page on your home screen first: press Share, then “Add to Home Screen”, and open it from there.",
   },
   zh: {
-    loading: "加载中…", opensIn: "距开抢还有", opensAt: "{at} 开抢", open: "正在开抢", sold_out: "已抢光", paused: "活动暂停中",
-    closed: "活动已结束", cancelled: "活动已取消", days: "{n} 天",
+    loading: "加载中…", opensIn: "距开抢还有", entriesClose: "距报名截止还有", opensAt: "{at} 开抢", open: "正在开抢", sold_out: "已抢光", paused: "抢券暂停中",
+    closed: "抢券已结束", cancelled: "抢券已取消", days: "{n} 天",
     hour: "不到一小时", minutes: "不到十分钟", minute: "不到一分钟", seconds: "十秒",
     remind: "提前 {n} 分钟提醒我", reminded: "将提前 {n} 分钟提醒您", stop: "再次点击可取消提醒。",
     sent: "已提醒您", late: "已来不及提醒", noReminder: "暂不支持此提醒",
@@ -635,11 +635,12 @@ class Countdown extends Base {
     this.was = state;
     const left = Math.max(Math.ceil(d.left() / 1000), 0), two = (n) => String(n).padStart(2, "0");
     const days = Math.floor(left / 86400), clock = [Math.floor(left % 86400 / 3600), Math.floor(left % 3600 / 60), left % 60].map(two).join(":");
-    write(this.label, this.t("opensIn"));
+    const label = this.t(["shuffled", "draw"].includes(d.template.opening_mode) ? "entriesClose" : "opensIn"); // customers enter until the opening
+    write(this.label, label);
     write(this.time, (days ? this.t("days", { n: days }) + " " : "") + clock);
     this.time.title = this.at(d.template.opens_at);
     const near = [[10, "seconds"], [60, "minute"], [600, "minutes"], [3600, "hour"]].find(([s]) => left <= s);
-    if (near) write(this.spoken, this.t("opensIn") + " " + this.t(near[1]));
+    if (near) write(this.spoken, label + " " + this.t(near[1]));
   }
 }
 

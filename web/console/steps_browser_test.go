@@ -101,6 +101,7 @@ func TestErrorInAnotherStep(t *testing.T) {
 	b.SignIn(g, g.Hire(staff.Marketer))
 	b.Open(g.Server.URL + "/templates/new")
 	b.Fill("#f-name", "Kept")
+	b.Click("details:has(#f-description) > summary")
 	b.Fill("#f-description", "two\nlines")
 	b.Next("2 · Discount")
 	b.Fill("#f-amount_off", "5")

@@ -55,7 +55,7 @@ func (s Recipes) Find(ctx context.Context, o recipe.Round) (recipe.Round, error)
 		o.State, o.Users = recipe.Found, int64(set.GetCardinality())
 		if o.Users > 0 {
 			if err := tx.QueryRow(ctx, `insert into segments (name, kind, rule, members, counted_at, created_by, hidden)
-				values ('Recipe, round ' || $1::bigint, 'list', '{"all": []}', $2, now(), $3, true) returning id`, o.ID, o.Users, pg.AuditActor(staff.System())).Scan(&o.SegmentID); err != nil {
+				values ($1, 'list', '{"all": []}', $2, now(), $3, true) returning id`, o.ListName(), o.Users, pg.AuditActor(staff.System())).Scan(&o.SegmentID); err != nil {
 				return err
 			}
 			if err := storeList(ctx, tx, o.SegmentID, set); err != nil {

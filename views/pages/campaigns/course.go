@@ -26,7 +26,12 @@ type CampaignCourse struct {
 type courseLine struct {
 	name, label, value, note string
 	points                   []int64 // sums, by point
+	// plain says that the growth is not drawn: all messages are sent, and arrive, within the first minutes.
+	plain bool
 }
+
+// fewestEvents is from how many events on a rate is drawn with its confidence interval.
+const fewestEvents = 5
 
 // lines are the numbers that the campaign can have. Amounts are in the currency of its template.
 func (p CampaignCourse) lines(ctx context.Context) []courseLine {
@@ -40,20 +45,20 @@ func (p CampaignCourse) lines(ctx context.Context) []courseLine {
 		return list
 	}
 	list := []courseLine{
-		{"sent", l.T("course.sent"), l.Number(sum.Sent), "", grow(func(x campaign.Point) int64 { return x.Sent })},
-		{"opened", l.T("course.opened"), l.Number(sum.Opened), l.Percent(sum.Opened, sum.Sent), grow(func(x campaign.Point) int64 { return x.Opened })},
+		{"sent", l.T("course.sent"), l.Number(sum.Sent), "", grow(func(x campaign.Point) int64 { return x.Sent }), true},
+		{"opened", l.T("course.opened"), l.Number(sum.Opened), l.Percent(sum.Opened, sum.Sent), grow(func(x campaign.Point) int64 { return x.Opened }), false},
 	}
 	if p.arrivals() {
-		list = slices.Insert(list, 1, courseLine{"delivered", l.T("course.delivered"), l.Number(sum.Delivered), l.Percent(sum.Delivered, sum.Sent), grow(func(x campaign.Point) int64 { return x.Delivered })})
+		list = slices.Insert(list, 1, courseLine{"delivered", l.T("course.delivered"), l.Number(sum.Delivered), l.Percent(sum.Delivered, sum.Sent), grow(func(x campaign.Point) int64 { return x.Delivered }), true})
 	}
 	if p.Series.Currency == "" {
 		return list
 	}
 	if p.claims() {
-		list = append(list, courseLine{"claimed", l.T("course.claimed"), l.Number(sum.Claimed), l.Percent(sum.Claimed, sum.Sent), grow(func(x campaign.Point) int64 { return x.Claimed })})
+		list = append(list, courseLine{"claimed", l.T("course.claimed"), l.Number(sum.Claimed), l.Percent(sum.Claimed, sum.Sent), grow(func(x campaign.Point) int64 { return x.Claimed }), false})
 	}
 	return append(list,
-		courseLine{"earned", l.T("course.earned"), l.Sum(money.Amount(sum.Earned), p.Series.Currency), "", grow(func(x campaign.Point) int64 { return x.Earned })})
+		courseLine{"earned", l.T("course.earned"), l.Sum(money.Amount(sum.Earned), p.Series.Currency), "", grow(func(x campaign.Point) int64 { return x.Earned }), false})
 }
 
 // arrivals reports whether the provider reports arrivals, as not all do: at least of a tenth of the messages.
@@ -132,13 +137,21 @@ func (p CampaignCourse) measureText(ctx context.Context, a campaign.Arm, value f
 
 // armText is the value of an arm with its interval.
 func (p CampaignCourse) armText(ctx context.Context, a campaign.Arm) string {
+	if a.Did < fewestEvents {
+		return ui.T(ctx, "course.few", a.Did)
+	}
 	value, low, high := a.Value(p.Content.Test.By)
 	return ui.T(ctx, "course.arm", p.measureText(ctx, a, value), p.measureText(ctx, a, low), p.measureText(ctx, a, high), a.Did)
 }
 
-// armTop is the value at the end of the scale that all arms share.
+// drawnArms are the arms with enough events for a confidence interval.
+func drawnArms(d campaign.TestDecision) []campaign.Arm {
+	return slices.DeleteFunc(slices.Clone(d.Arms), func(a campaign.Arm) bool { return a.Did < fewestEvents })
+}
+
+// armTop is the value at the end of the scale that all drawn arms share.
 func (p CampaignCourse) armTop(d campaign.TestDecision) (top float64) {
-	for _, x := range d.Arms {
+	for _, x := range drawnArms(d) {
 		_, _, high := x.Value(p.Content.Test.By)
 		top = max(top, high)
 	}

@@ -193,7 +193,7 @@ func (p CampaignRecipients) Card() templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = ui.Fold(ui.T(ctx, "recipients.title"), ui.T(ctx, "recipients.lead")).Render(templ.WithChildren(ctx, templ_7745c5c3_Var4), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Drawer(ui.T(ctx, "recipients.title"), ui.T(ctx, "recipients.lead"), false).Render(templ.WithChildren(ctx, templ_7745c5c3_Var4), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -160,7 +161,7 @@ func liftPercent(ctx context.Context, part float64) string {
 func (p CampaignResults) spanScale(m campaign.Measure) float64 {
 	top := 0.0
 	for _, t := range p.Results.Groups {
-		if s := t.Of(m); counts(m, t.Variant) && s.N > 0 {
+		if s := t.Of(m); counts(m, t.Variant) && s.K >= fewestEvents {
 			_, high := s.Interval()
 			top = max(top, high)
 		}
@@ -179,10 +180,10 @@ func spanOf(s campaign.Share, scale float64) rateSpan {
 
 func tenth(f float64) string { return fmt.Sprintf("%.1f", f) }
 
-// further reports whether there are orders, costs or reports of providers.
+// further reports whether the orders are compared with the control group's, or providers report.
 func (p CampaignResults) further() bool {
 	_, compared := p.Results.Increment()
-	return p.Results.Meant().Spent.Currency != "" || p.Results.SMS.Parts() > 0 || compared || p.Results.Incomparable() || p.Results.Reported.Any()
+	return compared || p.Results.Incomparable() || p.Results.Reported.Any()
 }
 
 // agree reports whether the numbers of recipients and messages equal the numbers of the campaign's
@@ -246,14 +247,7 @@ func anyMeasure(list []campaign.Past, m campaign.Measure) bool {
 	return false
 }
 
-func measures(s campaign.Spec, m campaign.Measure) bool {
-	for _, has := range s.Measures() {
-		if has == m {
-			return true
-		}
-	}
-	return false
-}
+func measures(s campaign.Spec, m campaign.Measure) bool { return slices.Contains(told(s), m) }
 
 // comparedMeasures are the columns that a comparison of the list has.
 func comparedMeasures(list []campaign.Past) (has []campaign.Measure) {

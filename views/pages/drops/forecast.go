@@ -167,6 +167,9 @@ func sureText(ctx context.Context, t forecast.Throughput) string {
 // errorText writes the error of forecasts.
 func errorText(ctx context.Context, part float64) string {
 	const whole = 10_000
+	if 0 < part && part < 0.001 {
+		return ui.T(ctx, "forecast.error_tiny", ui.From(ctx).Locale.Percent(whole/1000, whole))
+	}
 	return ui.From(ctx).Locale.Percent(int64(math.Round(part*whole)), whole)
 }
 

@@ -455,12 +455,12 @@ func (p Forecast) channel(c forecast.ChannelForecast) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		for i, d := range p.drops(c) {
+		for _, d := range p.drops(c) {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 33, "<details class=\"forecast-drop\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if d.missed > 0 || i == 0 && c.Missed == 0 && p.verdictTone() != ui.Bad {
+			if d.missed > 0 {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 34, " open")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

@@ -3,6 +3,8 @@ package drops
 import (
 	"context"
 
+	"dropbell/domain/field"
+	"dropbell/domain/template"
 	"dropbell/views/pages/parts"
 	"dropbell/views/ui"
 )
@@ -16,6 +18,16 @@ func (p TemplateForm) advanced(ctx context.Context) bool {
 	held := p.Values["hold_out_percent"]
 	guarded, within := p.Values["protection"], p.Values["use_within_hours"]
 	return p.stacked(ctx) || p.Values["refund_to"] == "stock" || within != "" && within != "0" || p.err(ctx, "use_within_hours")+p.err(ctx, "refund_to") != "" || p.Values["claim_mode"] == "gate" || guarded != "" && guarded != "off" || held != "" && held != "0" || p.err(ctx, "claim_mode")+p.err(ctx, "hold_out_percent")+p.err(ctx, "protection") != ""
+}
+
+// more reports whether a field that most drops leave empty has a value or an error.
+func (p TemplateForm) more(ctx context.Context) bool {
+	for _, f := range template.Fields.With(field.Lines) {
+		if p.Values[f.Name] != "" || p.err(ctx, f.Name) != "" {
+			return true
+		}
+	}
+	return p.Values["claim_url"] != "" || p.err(ctx, "claim_url") != ""
 }
 
 // ambiguous reports whether the named time was refused because it occurs twice, or one of its two

@@ -175,7 +175,7 @@ func (m Money) figures() templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Stat(ui.T(ctx, "money.return"), parts.Returned(ctx, m.Revenue(), m.Discount(), m.Currency), ui.T(ctx, "money.return_note")).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Stat(ui.T(ctx, "money.return"), parts.Returned(ctx, m.Revenue(), m.Discount(), m.Currency), ui.T(ctx, "money.return_note", parts.OneOf(ctx, m.Currency))).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

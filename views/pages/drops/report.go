@@ -61,6 +61,12 @@ func (p drawn) money(ctx context.Context, n money.Amount) string {
 	return ui.From(ctx).Locale.Sum(n, p.Template.Currency)
 }
 
+// guarded reports whether the drop had a rule of fairness: doors, a waitlist, or a protection against scripts.
+func (p drawn) guarded() bool {
+	t := p.Template
+	return len(t.Doors) > 0 || t.Waitlist != "" && t.Waitlist != template.NoWaitlist || t.Protection != "" && t.Protection != template.Unprotected
+}
+
 // outOf writes a share with its whole; "" if the whole is 0.
 func outOf(ctx context.Context, n, of int64) string {
 	if of == 0 {
@@ -326,6 +332,14 @@ func barsOf(list []report.Figures, value func(report.Figures) int64, draw func(r
 type trendColumn struct {
 	key, figure string
 	bars        []trendBar
+}
+
+// minor reports whether a phone shows the column only on demand.
+func (c trendColumn) minor() bool { return c.figure == "sent" || c.figure == "opened" }
+
+// minor reports whether the table of results shows the note only on demand.
+func (n trendNote) minor() bool {
+	return n.label == "money.orders" || n.label == "report.taken" || n.label == "trend.sms" || n.label == "report.p99"
 }
 
 // currencies returns the number of currencies of the drops.

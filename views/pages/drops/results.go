@@ -82,18 +82,27 @@ func (p Trend) text(ctx context.Context, s trendSeries, n int64) string {
 // comparable reports whether the sum can be compared with the period before: that has drops, and none are missing.
 func (p Trend) comparable(s trendSeries) bool { return !p.More && p.sum(s, p.Before) > 0 }
 
-// notes say which orders an amount has, by how much the average drop differs from the period before if the periods have different
-// numbers of drops, and what the discount returned.
+// ended are the drops that are over: the figures of the others still grow.
+func ended(ctx context.Context, list []report.Figures) []report.Figures {
+	return slices.DeleteFunc(slices.Clone(list), func(f report.Figures) bool { return ui.From(ctx).Now.Before(f.Template.OverAt()) })
+}
+
+// notes say which orders an amount has, by how much the average drop that is over differs from the period before if the periods have
+// different numbers of drops, how many drops are open, and what the discount returned.
 func (p Trend) notes(ctx context.Context, s trendSeries) (list []string) {
-	now, before := p.sum(s, p.List), p.sum(s, p.Before)
-	if n, of := int64(len(p.of(s, p.List))), int64(len(p.of(s, p.Before))); p.comparable(s) && n != of {
-		list = append(list, ui.T(ctx, "results.per_drop", signedShare(ctx, now/n-before/of, before/of)))
+	now, before, ended := p.sum(s, p.List), p.sum(s, p.Before), ended(ctx, p.of(s, p.List))
+	if n, of := int64(len(ended)), int64(len(p.of(s, p.Before))); p.comparable(s) && n > 0 && n != of && before >= of {
+		each := before / of
+		list = append(list, ui.T(ctx, "results.per_drop", signedShare(ctx, p.sum(s, ended)/n-each, each)))
 	}
 	switch s.key {
 	case "revenue":
 		list = append(list, ui.N(ctx, "results.counted", int64(len(p.of(s, p.List)))))
+		if n := len(p.of(s, p.List)) - len(ended); n > 0 {
+			list = append(list, ui.N(ctx, "results.running", int64(n)))
+		}
 	case "discount":
-		list = append(list, ui.T(ctx, "results.return", parts.Returned(ctx, money.Amount(p.sum(allSeries()[0], p.List)), money.Amount(now), p.currency())))
+		list = append(list, ui.T(ctx, "results.return", parts.Returned(ctx, money.Amount(p.sum(allSeries()[0], p.List)), money.Amount(now), p.currency()), parts.OneOf(ctx, p.currency())))
 	}
 	return list
 }
@@ -123,6 +132,23 @@ func (p Trend) answer(ctx context.Context, s trendSeries) string {
 		return ui.T(ctx, s.label)
 	}
 	return ui.T(ctx, "results.best."+s.key, best.Template.Name, p.text(ctx, s, s.value(*best)))
+}
+
+// headline is the sum of the figure, and by how much it differs from the period before.
+func (p Trend) headline(ctx context.Context, s trendSeries) string {
+	sum, before := p.sum(s, p.List), p.sum(s, p.Before)
+	text := ui.Labelled(ctx, ui.T(ctx, s.label), p.text(ctx, s, sum))
+	switch {
+	case !p.comparable(s):
+		return text
+	case sum >= 2*before:
+		return ui.T(ctx, "results.headline_times", text, ui.Ratio(ctx, float64(sum)/float64(before)))
+	case sum > before:
+		return ui.T(ctx, "results.headline_more", text, ui.From(ctx).Locale.Percent(sum-before, before))
+	case sum < before:
+		return ui.T(ctx, "results.headline_less", text, ui.From(ctx).Locale.Percent(before-sum, before))
+	}
+	return ui.T(ctx, "results.headline_same", text)
 }
 
 // ordered returns the drops as the table shows them: sorted by a figure, the greatest first, or the

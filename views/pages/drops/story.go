@@ -33,6 +33,9 @@ func StoryText(ctx context.Context, r report.Report) string {
 	if used := usedText(ctx, s); used != "" {
 		told = append(told, used)
 	}
+	if c := s.Compared; c.Given > 0 {
+		told = append(told, ui.T(ctx, "story.rates", ui.From(ctx).Locale.Percent(c.Used, c.Given), ui.From(ctx).Locale.Percent(c.UsedThen, c.GivenThen)))
+	}
 	if len(told) == 0 {
 		return ui.N(ctx, "story.booked", r.Progress.Booked)
 	}

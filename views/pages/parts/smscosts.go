@@ -41,3 +41,8 @@ func Returned(ctx context.Context, revenue, discount money.Amount, currency stri
 	}
 	return ui.From(ctx).Locale.Sum(money.Amount(n*money.Unit(currency)/figure.Whole), currency)
 }
+
+// OneOf writes one unit of the currency, such as ¥1.
+func OneOf(ctx context.Context, currency string) string {
+	return ui.From(ctx).Locale.Money(money.Amount(money.Unit(currency)), currency)
+}

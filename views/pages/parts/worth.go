@@ -6,7 +6,9 @@ import (
 	"strconv"
 	"strings"
 
+	"dropbell/domain/money"
 	"dropbell/domain/template"
+	"dropbell/views/i18n"
 	"dropbell/views/ui"
 )
 
@@ -15,15 +17,15 @@ func Worth(ctx context.Context, s template.Spec) string {
 	l := ui.From(ctx).Locale
 	switch s.Kind {
 	case template.ThresholdOff:
-		return l.T("worth.threshold", l.Money(s.AmountOff, s.Currency), l.Money(s.Threshold, s.Currency))
+		return l.T("worth.threshold", typed(l, s.AmountOff, s.Currency), typed(l, s.Threshold, s.Currency))
 	case template.PercentOff:
-		text := l.T("worth.percent", percentOff(ctx, s.PercentOff), l.Money(s.MaxOff, s.Currency))
+		text := l.T("worth.percent", percentOff(ctx, s.PercentOff), typed(l, s.MaxOff, s.Currency))
 		if s.Threshold > 0 {
 			text = l.T("worth.percent_threshold", text, l.Money(s.Threshold, s.Currency))
 		}
 		return text
 	}
-	return l.T("worth.amount", l.Money(s.AmountOff, s.Currency))
+	return l.T("worth.amount", typed(l, s.AmountOff, s.Currency))
 }
 
 // Headline is the big figure on the coupon.
@@ -32,7 +34,7 @@ func Headline(ctx context.Context, s template.Spec) string {
 	if s.Kind == template.PercentOff {
 		return l.T("worth.percent_big", percentOff(ctx, s.PercentOff))
 	}
-	return l.T("worth.amount_big", l.Money(s.AmountOff, s.Currency))
+	return l.T("worth.amount_big", typed(l, s.AmountOff, s.Currency))
 }
 
 // Terms returns the conditions that the headline leaves out: the least order, and the maximum of a
@@ -41,9 +43,9 @@ func Terms(ctx context.Context, s template.Spec) string {
 	l := ui.From(ctx).Locale
 	switch s.Kind {
 	case template.ThresholdOff:
-		return l.T("worth.from", l.Money(s.Threshold, s.Currency))
+		return l.T("worth.from", typed(l, s.Threshold, s.Currency))
 	case template.PercentOff:
-		text := l.T("worth.at_most", l.Money(s.MaxOff, s.Currency))
+		text := l.T("worth.at_most", typed(l, s.MaxOff, s.Currency))
 		if s.Threshold > 0 {
 			text = l.T("worth.percent_threshold", text, l.Money(s.Threshold, s.Currency))
 		}
@@ -52,9 +54,31 @@ func Terms(ctx context.Context, s template.Spec) string {
 	return l.T("worth.any_order")
 }
 
+// typed writes an amount that a coupon must have; without it, as in a form before any input, a dash with the sign of the currency.
+func typed(l *i18n.Locale, a money.Amount, currency string) string {
+	if a == 0 {
+		return strings.Replace(l.Money(0, currency), "0", "–", 1)
+	}
+	return l.Money(a, currency)
+}
+
+// CurrencyOptions offers every currency, the present one first.
+func CurrencyOptions(present string) []ui.Option {
+	list := []ui.Option{{Value: present, Label: present}}
+	for _, code := range money.Currencies() {
+		if code != present {
+			list = append(list, ui.Option{Value: code, Label: code})
+		}
+	}
+	return list
+}
+
 // percentOff follows the custom of the language: Chinese states the part that is still to be paid,
 // in tenths ("8折" is 20 % off).
 func percentOff(ctx context.Context, percent int) string {
+	if percent == 0 {
+		return "–" // a form before any input
+	}
 	if ui.From(ctx).Locale.Tag != "zh-CN" {
 		return strconv.Itoa(percent)
 	}

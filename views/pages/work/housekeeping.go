@@ -2,6 +2,7 @@ package work
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"dropbell/domain/housekeeping"
@@ -19,14 +20,16 @@ type Housekeeping struct {
 // HousekeepingURL is where the progress of the removal of old rows is.
 const HousekeepingURL = "/housekeeping"
 
-// behind are the steps that did not finish in their time.
-func (p Housekeeping) behind() (n int) {
-	for _, s := range p.Steps {
-		if s.Behind() {
-			n++
-		}
-	}
-	return n
+// behind is the number of steps that did not finish in their time.
+func (p Housekeeping) behind() int { return len(p.unfinished()) }
+
+// unfinished are the steps that did not finish in their time.
+func (p Housekeeping) unfinished() []housekeeping.Step {
+	return slices.DeleteFunc(slices.Clone(p.Steps), func(s housekeeping.Step) bool { return !s.Behind() })
+}
+
+func (p Housekeeping) finished() []housekeeping.Step {
+	return slices.DeleteFunc(slices.Clone(p.Steps), housekeeping.Step.Behind)
 }
 
 // stepName says which rows a step removes.

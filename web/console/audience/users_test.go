@@ -128,7 +128,7 @@ func TestUsers(t *testing.T) {
 	b.Get("/users").Is(200).Has("Recent customers", "Ada Lovelace", "App E-mail – 0 – – –")
 	g.Gives(d, 1001)
 	g.Exec(`insert into orders (shop_number, order_id, user_id, currency, amount, ordered_at) values (10, 'P-1', 1001, 'CNY', 12000, now() - interval '2 hours')`)
-	b.Get("/users").Is(200).Has("Ada Lovelace 1001 App E-mail Claimed a coupon Moon cake night", "1 ¥120.00 0 of 1 2 h ago")
+	b.Get("/users").Is(200).Has("Ada Lovelace 1001 App E-mail just now Claimed a coupon Moon cake night", "1 ¥120.00 0 of 1 2 h ago")
 	b.Get("/users/1001").Is(200).Has("Revenue ¥120.00", "Orders 1 0 with a coupon", "Coupons used 0 of 1 received", "Last order 2 h ago")
 	g.As(staff.Viewer, 11).Get("/users").Is(200).Has("Ada Lovelace").HasNot("¥120", "Moon cake night")
 	for _, q := range []string{"1001", "ada", "Ada+L", "ada%40exa", "%2B86138"} {

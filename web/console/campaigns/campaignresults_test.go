@@ -187,6 +187,7 @@ func TestRecipientsInTheBrowser(t *testing.T) {
 	b.Open(fmt.Sprintf("%s/campaigns/%d", g.Server.URL, c.ID))
 	b.Sees("#campaign-results", "A, the first version", "Control group")
 	b.Accessible("the campaign")
+	b.Click(".drawer:has(.recipients-card) > summary")
 	b.Press(".recipients-card", "All recipients")
 	b.Sees("main", "All customers of the audience", "550 <no> such mailbox")
 	b.Fill("#f-outcome", "held_out")

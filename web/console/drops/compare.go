@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 
+	"dropbell/domain/report"
 	"dropbell/domain/template"
 	droppages "dropbell/views/pages/drops"
 	"dropbell/web/console/shell"
@@ -65,5 +66,30 @@ func (h *handlers) chooseOther(w http.ResponseWriter, r *http.Request, t templat
 	if p.Others, err = h.Reports.Others(r.Context(), shell.Actor(r), t.ID); err != nil {
 		return err
 	}
+	if !shell.Partial(r) && t.Stored != template.Draft {
+		if p.Pair, err = h.pair(r, t, with); err != nil {
+			return err
+		}
+	}
+	if p.With == 0 && len(p.Pair) == 2 && slices.ContainsFunc(p.Others, func(o template.Template) bool { return o.ID == p.Pair[1].Template.ID }) {
+		p.With = p.Pair[1].Template.ID
+	}
 	return h.Either(w, r, p.Fragment(), p.Page())
+}
+
+// pair returns the figures of the drop and of the chosen drop, nil = the drop before. Without another drop there are none.
+func (h *handlers) pair(r *http.Request, t template.Template, with *template.Template) (pair []report.Figures, err error) {
+	if with == nil {
+		if with, err = h.dropBefore(r.Context(), t); err != nil || with == nil {
+			return nil, err
+		}
+	}
+	for _, id := range []int64{t.ID, with.ID} {
+		f, err := h.Reports.FiguresOf(r.Context(), shell.Actor(r), id)
+		if err != nil {
+			return nil, err
+		}
+		pair = append(pair, f)
+	}
+	return pair, nil
 }

@@ -120,7 +120,7 @@ func (h *handlers) startDrop(r *http.Request, typed string) (t template.Template
 	return t, place, err
 }
 
-// starts are the drops that the settings can be taken from.
+// starts are the saved drops that the settings can be taken from; if there are none, the latest drops.
 func (h *handlers) starts(r *http.Request, f droppages.SeriesForm, shop int64) (list []ui.Option, err error) {
 	if f.ID != 0 {
 		list = append(list, ui.Option{Value: "keep", Label: shell.Say(r, "series.model.keep")})
@@ -134,6 +134,15 @@ func (h *handlers) starts(r *http.Request, f droppages.SeriesForm, shop int64) (
 	for _, m := range models {
 		if shop == 0 || m.Drop.ShopNumber == shop {
 			list = append(list, ui.Option{Value: fmt.Sprintf("model:%d", m.ID), Label: m.Name + " · " + m.Drop.ShopName})
+		}
+	}
+	if err != nil || len(models) > 0 || f.ID != 0 {
+		return list, err
+	}
+	drops, err := h.templates(r, shell.Actor(r), template.Query{Descending: true, Limit: recentModels})
+	for _, t := range drops {
+		if o := (ui.Option{Value: fmt.Sprintf("drop:%d", t.ID), Label: t.Name + " · " + t.ShopName}); !slices.Contains(list, o) {
+			list = append(list, o)
 		}
 	}
 	return list, err

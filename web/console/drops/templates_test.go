@@ -132,7 +132,7 @@ func TestLifeOfADrop(t *testing.T) {
 	b.Get(page + "/cancel").Is(200).Has("Waiting reminders, which are not sent: 3")
 	b.Get(page + "/close").Is(200).Has("Waiting reminders, which are not sent: 3")
 	b.Post(page+"/cancel", url.Values{"reason": {strings.Repeat("长", 5000)}}).To(page)
-	b.Get(page).Is(200).Has("Cancelled", "“Moon cake night” is cancelled.", "Use as a model").HasNot(page+"/publish", page+"/pause\"")
+	b.Get(page).Is(200).Has("Cancelled", "“Moon cake night” is cancelled.", "Copy to a new drop").HasNot(page+"/publish", page+"/pause\"")
 	for _, path := range []string{"/edit", "/move", "/stock"} {
 		b.Get(page + path).Is(http.StatusConflict)
 	}
@@ -399,7 +399,7 @@ func TestOverviewNamesTheWorkThatWaits(t *testing.T) {
 	page := asker.Do("POST", "/campaigns", consoletest.CampaignForm("name", "Spring tea")).Is(http.StatusSeeOther).Header.Get("Location")
 	asker.Get(page + "/publish").Is(200)
 	asker.Post(page+"/publish", asker.Publishing(page)).To(page)
-	other.Get("/").Is(200).Has("Waits for you", "Approve “Spring tea”: to", "All is well.", "“"+d.Name+"” opens soon and has no text of its own", fmt.Sprintf(`href="/templates/%d/message"`, d.ID))
+	other.Get("/").Is(200).Has("For your information", "Approve “Spring tea”: to", "All is well.", "“"+d.Name+"” opens soon and has no text of its own", fmt.Sprintf(`href="/templates/%d/message"`, d.ID))
 	asker.Get("/").Is(200).HasNot("Approve “Spring tea”")
 	for _, b := range []*consoletest.Browser{g.As(staff.Viewer), g.As(staff.Marketer, 11)} {
 		b.Get("/").Is(200).HasNot("Approve “Spring tea”", "has no text of its own")

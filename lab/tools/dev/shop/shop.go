@@ -66,7 +66,7 @@ func New(c Config, address string) (*Shop, error) {
 	if err != nil {
 		return nil, err
 	}
-	pages, err := template.New("").Funcs(template.FuncMap{"yuan": yuan}).ParseFS(files, "files/*.html")
+	pages, err := template.New("").Funcs(template.FuncMap{"yuan": yuan, "say": say}).ParseFS(files, "files/*.html")
 	if err != nil {
 		return nil, err
 	}
@@ -227,6 +227,14 @@ func (s *Shop) page(w http.ResponseWriter, r *http.Request) page {
 	defer s.mu.Unlock()
 	user := s.user(w, r)
 	return page{Lang: lang, Server: s.config.Server, User: user, Messages: s.config.Messages, Phone: s.phones[user], Product: tea(), Drop: s.drop, Draw: s.draw}
+}
+
+// say returns the text of the page's language.
+func say(lang, english, chinese string) string {
+	if lang == "zh-CN" {
+		return chinese
+	}
+	return english
 }
 
 func (s *Shop) render(w http.ResponseWriter, name string, p page) {
