@@ -6,6 +6,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/delivery/feedback"
@@ -67,16 +68,25 @@ func SlotRound(ctx context.Context, s reminder.Slot) string {
 
 // SlotDoors names the doors that a slot is for by their places; "" = all customers.
 func SlotDoors(ctx context.Context, s reminder.Slot) string {
+	if places := doorPlaces(s); places != "" {
+		return T(ctx, "slot.doors", places)
+	}
+	return ""
+}
+
+// DoorsOpen names the doors that a slot is for with their opening.
+func DoorsOpen(ctx context.Context, s reminder.Slot, zone *time.Location) string {
+	return T(ctx, "slot.doors_open", doorPlaces(s), From(ctx).Locale.Clock(s.OpensAt, zone))
+}
+
+func doorPlaces(s reminder.Slot) string {
 	var places []string
 	for place := 1; place <= template.MaxDoors; place++ {
 		if s.Doors != template.AllDoors && s.Doors.Has(place) {
 			places = append(places, strconv.Itoa(place))
 		}
 	}
-	if len(places) == 0 {
-		return ""
-	}
-	return T(ctx, "slot.doors", strings.Join(places, ", "))
+	return strings.Join(places, ", ")
 }
 
 // A part is one colour of a bar, in thousandths of its length.

@@ -99,7 +99,7 @@ func TestClashesAreWarnedOf(t *testing.T) {
 	g.Exec(`insert into bookings values ($1, 12, 0, 4242)`, d.ID)
 	g.Shop(11)
 	form := g.TypedForm(24*time.Hour + 20*time.Minute)
-	g.As(staff.Marketer).Post("/templates/preview", form).Is(200).Has("Other drops open at about this time", "“Moon cake night” opens at", "reminders booked: 4,242")
+	g.As(staff.Marketer).Post("/templates/preview", form).Is(200).Has("Other drops open at about this time", "“Moon cake night” opens at", "reminders reserved: 4,242")
 	form.Set("shop_number", "11")
 	g.As(staff.Marketer, 11).Post("/templates/preview", form).Is(200).Has("A drop of another shop opens at").HasNot("“Moon cake night” opens")
 	form = g.TypedForm(26 * time.Hour)
