@@ -20,8 +20,8 @@ import (
 // A drop with doors counts down to each of them, and names all of them.
 func TestTheHeadlineOfADropWithDoors(t *testing.T) {
 	opens := time.Date(2027, 1, 1, 12, 0, 0, 0, time.UTC)
-	drop := template.Template{Stored: template.Published, ShopTimezone: "UTC", Spec: template.Spec{Stock: 25, OpensAt: opens, ClosesAt: opens.Add(2 * time.Hour),
-		Doors: []template.Door{{Name: "Members", LeadMinutes: 60, Who: template.ToSegment}, {Name: "Everyone", Who: template.ToAll}}}}
+	drop := template.Template{Stored: template.Published, ShopTimezone: "UTC", Spec: template.Spec{Stock: 25, OpensAt: opens, ClosesAt: opens.Add(2 * time.Hour)},
+		Doors: []template.Door{{Name: "Members", LeadMinutes: 60, Who: template.ToSegment}, {Name: "Everyone", Who: template.ToAll}}}
 	page := Template{Drop: Drop{Template: drop}}
 	for after, want := range map[time.Duration]string{-90 * time.Minute: "Opens to Members in 30:00", -10 * time.Minute: "Opens to Everyone in 10:00", 0: "Coupons left 25 0 of 25 claimed, Closes in 2:00:00"} {
 		if got := told(t, page, opens.Add(after), "en"); got != want {
