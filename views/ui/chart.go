@@ -1,9 +1,11 @@
 package ui
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -72,6 +74,11 @@ func SlotDoors(ctx context.Context, s reminder.Slot) string {
 		return T(ctx, "slot.doors", places)
 	}
 	return ""
+}
+
+// doorByDoor returns the slots of the door that opens first before the others.
+func doorByDoor(rows []reminder.Row) []reminder.Row {
+	return slices.SortedStableFunc(slices.Values(rows), func(a, b reminder.Row) int { return cmp.Or(a.OpensAt.Compare(b.OpensAt), a.DueAt.Compare(b.DueAt)) })
 }
 
 // DoorsOpen names the doors that a slot is for with their opening.

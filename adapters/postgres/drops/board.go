@@ -38,8 +38,7 @@ func (s Boards) Board(ctx context.Context, templateID int64) (reminder.Board, er
 func readBoard(ctx context.Context, db *pg.DB, tx pgx.Tx, templateID int64) (reminder.Board, error) {
 	var board reminder.Board
 	rows := pg.Rows(ctx, tx, `select `+pg.SlotColumns+`, `+pg.OfOpening+` from slots_of($1) s join `+pg.TemplateRow+` t on t.id = s.template_id
-		where (`+pg.OfOpening+` or s.fired_at is not null)
-		order by case when `+pg.OfOpening+` then s.opens_at end, s.opens_at desc, s.due_at`, templateID)
+		where (`+pg.OfOpening+` or s.fired_at is not null) order by s.opens_at desc, s.due_at`, templateID)
 	var sl reminder.Slot
 	var current bool
 	if _, err := pgx.ForEachRow(rows, append(pg.SlotFields(&sl), &current), func() error {

@@ -765,8 +765,8 @@ func (d Drop) when() templ.Component {
 	})
 }
 
-// spark is the way from booked over delivered to claimed, or from booked over entered to won: three bars with their numbers. The
-// reminders of all lines share one scale; the coupons are drawn on the drop's stock.
+// spark is the way from booked over delivered to claimed: three bars with their numbers; a draw has the two bars of its entries and
+// winners. A number of 0 has no bar. The reminders of all lines share one scale; the coupons are drawn on the drop's stock.
 func (d Drop) spark(most int64) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -101,7 +101,7 @@ func (d Drop) stages(most int64) []stage {
 		reached.full = max(reached.full, d.Entered)
 	}
 	list := []stage{reached, {claimed, "today-claimed", "", d.Issued, max(1, d.Stock, d.Issued), d.Stock}}
-	if d.OpeningMode.Drawn() && d.Booked() == 0 {
+	if d.OpeningMode.Drawn() {
 		return list
 	}
 	return slices.Insert(list, 0, stage{"stage.booked", "today-booked", "listed:" + parts.ID(d.ID) + ":booked", d.Booked(), max(1, most), 0})

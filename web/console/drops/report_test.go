@@ -162,7 +162,7 @@ func TestMoveSaysWhichReminderTimesFallAway(t *testing.T) {
 	}
 }
 
-// The line of a drop whose coupons are drawn goes from the entries to the winners, and from the reservations if it has any.
+// The line of a drop whose coupons are drawn goes from the entries to the winners.
 func TestEntriesOfADrawOnTheOverview(t *testing.T) {
 	g := consoletest.New(t)
 	d := g.Published(10, 3*time.Hour)
