@@ -39,6 +39,9 @@ type Curve struct {
 	Width time.Duration
 	// Points are without gaps, from the first coupon to the last.
 	Points []Point
+	// GoneAt is when the stock was given for the first time, to the second; the zero time = not yet, or not known. A later raise of
+	// the stock does not change it.
+	GoneAt time.Time
 }
 
 // A Point is one step of a curve.
@@ -82,6 +85,15 @@ func (c Curve) EndAfter(opensAt time.Time) time.Duration {
 		return 0
 	}
 	return max(0, c.Points[len(c.Points)-1].At.Add(c.Width).Sub(opensAt))
+}
+
+// GoneAfter returns the time from the opening until the stock was given for the first time. If that is not known it is the time until
+// the last coupon.
+func (c Curve) GoneAfter(opensAt time.Time) time.Duration {
+	if c.GoneAt.IsZero() {
+		return c.EndAfter(opensAt)
+	}
+	return max(0, c.GoneAt.Sub(opensAt))
 }
 
 // Peak returns the number of coupons in the second with the most coupons, and when it began; 0 if nothing

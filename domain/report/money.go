@@ -224,28 +224,32 @@ type Overview struct {
 	Hours, HoursBefore []Hour
 }
 
-// Daily returns the revenue of the currency in each day of 24 hours from From on, and in each day of the days before.
+// Daily returns the revenue of the currency in each day from From on, and in each day of the days before. The days are of the zone
+// of From.
 func (o Overview) Daily(currency string) (now, before []money.Amount) {
-	now, before = make([]money.Amount, o.Days), make([]money.Amount, o.Days)
-	for _, h := range o.Hours {
-		if i := int(h.From.Sub(o.From) / day); h.Currency == currency && i < o.Days {
-			now[i] += h.Revenue()
+	sum := func(hours []Hour, from time.Time) []money.Amount {
+		list := make([]money.Amount, o.Days)
+		for _, h := range hours {
+			i := 0
+			for i < o.Days-1 && !h.From.Before(from.AddDate(0, 0, i+1)) {
+				i++
+			}
+			if h.Currency == currency && o.Days > 0 {
+				list[i] += h.Revenue()
+			}
 		}
+		return list
 	}
-	for _, h := range o.HoursBefore {
-		if i := o.Days - 1 - int((o.From.Sub(h.From)-1)/day); h.Currency == currency && i >= 0 {
-			before[i] += h.Revenue()
-		}
-	}
-	return now, before
+	return sum(o.Hours, o.From), sum(o.HoursBefore, o.From.AddDate(0, 0, -o.Days))
 }
 
 const day = 24 * time.Hour
 
 // Earned returns the orders and the cost of text messages of the last days and of the days before
-// them. shop 0 = all
-// shops that the actor may see.
-func (s *Service) Earned(ctx context.Context, by staff.Actor, shop int64, days int) (o Overview, err error) {
+// them. shop 0 = all shops that the actor may see. The last day is today in the zone, and the first one
+// begins at its midnight; without a zone the days are of 24 hours, and the last one ends with the
+// present hour.
+func (s *Service) Earned(ctx context.Context, by staff.Actor, shop int64, days int, zone *time.Location) (o Overview, err error) {
 	shops := by.Shops
 	if shop != 0 {
 		if err := by.May(staff.View, shop); err != nil {
@@ -253,19 +257,24 @@ func (s *Service) Earned(ctx context.Context, by staff.Actor, shop int64, days i
 		}
 		shops = []int64{shop}
 	}
-	now := s.Now()
 	o.Days = days
-	length := time.Duration(days) * day
 	// Sums are kept by hour: the present hour counts whole.
-	middle := now.Truncate(time.Hour).Add(time.Hour - length)
+	end := s.Now().Truncate(time.Hour).Add(time.Hour)
+	middle := end.Add(-time.Duration(days) * day)
+	first := middle.Add(-time.Duration(days) * day)
+	if zone != nil {
+		y, m, d := s.Now().In(zone).Date()
+		middle = time.Date(y, m, d+1-days, 0, 0, 0, 0, zone)
+		first = middle.AddDate(0, 0, -days)
+	}
 	o.From = middle
-	if o.SMS, err = s.Money.ShopsSMS(ctx, shops, middle, middle.Add(length)); err != nil {
+	if o.SMS, err = s.Money.ShopsSMS(ctx, shops, middle, end); err != nil {
 		return o, err
 	}
-	if o.SMSBefore, err = s.Money.ShopsSMS(ctx, shops, middle.Add(-length), middle); err != nil {
+	if o.SMSBefore, err = s.Money.ShopsSMS(ctx, shops, first, middle); err != nil {
 		return o, err
 	}
-	all, err := s.Money.Shops(ctx, shops, middle.Add(-length), middle.Add(length))
+	all, err := s.Money.Shops(ctx, shops, first, end)
 	for _, h := range all {
 		if h.From.Before(middle) {
 			o.Before, o.HoursBefore = added(o.Before, h.Sums), append(o.HoursBefore, h)

@@ -57,6 +57,27 @@ func (f *fakeHours) Shops(_ context.Context, _ []int64, from, to time.Time) ([]r
 	return f.list, nil
 }
 
+// In a zone the last day is today, which has begun at midnight there, and hours count in the day of the zone.
+func TestEarnedByDaysOfAZone(t *testing.T) {
+	zone := time.FixedZone("Beijing", 8*3600)
+	now := time.Date(2026, 11, 30, 17, 8, 0, 0, time.UTC) // 1 December there
+	at := func(day, hour int, paid money.Amount) report.Hour {
+		return report.Hour{From: time.Date(2026, 11, day, hour, 0, 0, 0, time.UTC), Sums: report.Sums{Currency: "CNY", Paid: 1, PaidAmount: paid}}
+	}
+	f := &fakeHours{list: []report.Hour{at(28, 15, 1), at(28, 16, 2), at(29, 15, 4), at(29, 16, 8), at(30, 15, 16), at(30, 16, 32), at(30, 17, 64)}}
+	s := &report.Service{Money: f, Now: func() time.Time { return now }}
+	o, err := s.Earned(t.Context(), staff.System(), 0, 2, zone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if today, before := o.Daily("CNY"); !slices.Equal(today, []money.Amount{24, 96}) || !slices.Equal(before, []money.Amount{1, 6}) {
+		t.Errorf("by day: %v and %v", today, before)
+	}
+	if want := time.Date(2026, 11, 30, 0, 0, 0, 0, zone); !o.From.Equal(want) || !f.from.Equal(want.AddDate(0, 0, -2)) || !f.to.Equal(now.Truncate(time.Hour).Add(time.Hour)) {
+		t.Errorf("from %v, read from %v to %v", o.From, f.from, f.to)
+	}
+}
+
 // Currencies are never added, and the days before are as many as the last days.
 func TestEarned(t *testing.T) {
 	now := time.Date(2026, 11, 11, 12, 30, 0, 0, time.UTC)
@@ -65,7 +86,7 @@ func TestEarned(t *testing.T) {
 	}
 	f := &fakeHours{list: []report.Hour{at(59*24*time.Hour, "CNY", 1), at(30*24*time.Hour, "JPY", 2), at(29*24*time.Hour, "CNY", 4), at(time.Hour, "JPY", 8), at(0, "CNY", 16)}}
 	s := &report.Service{Money: f, Now: func() time.Time { return now }}
-	o, err := s.Earned(t.Context(), staff.System(), 0, 30)
+	o, err := s.Earned(t.Context(), staff.System(), 0, 30, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,8 +38,8 @@ type Figures struct {
 	Tally coupon.Tally
 	// Money is what the drop earned.
 	Money Money
-	// SoldOutAfter is the time from the opening to the last coupon; 0 if coupons
-	// are left.
+	// SoldOutAfter is the time from the opening until no coupon was left for the first
+	// time; 0 if coupons are left, not counting those kept for the waitlist.
 	SoldOutAfter time.Duration
 }
 

@@ -174,8 +174,8 @@ func (s *Service) figures(ctx context.Context, t template.Template, c reminder.C
 	if f.Money, err = s.money(ctx, f); err != nil {
 		return f, curve, err
 	}
-	if curve, err = s.Curves.Curve(ctx, t.ID, curvePoints); err == nil && f.Left()+f.Writing == 0 {
-		f.SoldOutAfter = curve.EndAfter(t.OpensAt)
+	if curve, err = s.Curves.Curve(ctx, t.ID, curvePoints); err == nil && f.Total <= f.Issued+a.Held {
+		f.SoldOutAfter = curve.GoneAfter(t.OpensAt)
 	}
 	return f, curve, err
 }

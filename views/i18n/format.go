@@ -32,19 +32,6 @@ func (l *Locale) Percent(part, whole int64) string {
 	return l.printer.Sprint(number.Percent(share, number.MaxFractionDigits(1)))
 }
 
-// Shares writes each part's share of the sum of parts. The written shares add up to 100 %, see
-// [figure.Shares]. A share above zero that is rounded to zero is written as less than a tenth of a
-// percent.
-func (l *Locale) Shares(parts []int64) []string {
-	texts := make([]string, len(parts))
-	for i, share := range figure.Shares(parts) {
-		if texts[i] = l.Thousandths(share); share == 0 && parts[i] > 0 {
-			texts[i] = "<" + l.Thousandths(1)
-		}
-	}
-	return texts
-}
-
 // Thousandths writes a share in percent, with a decimal if it is not zero.
 func (l *Locale) Thousandths(share int64) string {
 	return l.printer.Sprint(number.Percent(float64(share)/figure.Whole, number.MaxFractionDigits(1)))

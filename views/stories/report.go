@@ -73,7 +73,7 @@ func hourly(opensAt time.Time) (list []report.Hour) {
 
 // lately is what the shops earned in 30 days.
 func lately() droppages.Earned {
-	from := Now().Truncate(time.Hour).Add(time.Hour - 30*24*time.Hour)
+	from := Now().Truncate(24*time.Hour).AddDate(0, 0, -29)
 	hours := func(from time.Time, grows int64) (list []report.Hour) {
 		for i := range int64(30) {
 			if n := 300 + grows*i + 2400*(i%7/6); i%5 != 3 {

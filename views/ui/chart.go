@@ -1,11 +1,14 @@
 package ui
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"dropbell/domain/delivery"
 	"dropbell/domain/delivery/feedback"
@@ -67,16 +70,30 @@ func SlotRound(ctx context.Context, s reminder.Slot) string {
 
 // SlotDoors names the doors that a slot is for by their places; "" = all customers.
 func SlotDoors(ctx context.Context, s reminder.Slot) string {
+	if places := doorPlaces(s); places != "" {
+		return T(ctx, "slot.doors", places)
+	}
+	return ""
+}
+
+// doorByDoor returns the slots of the door that opens first before the others.
+func doorByDoor(rows []reminder.Row) []reminder.Row {
+	return slices.SortedStableFunc(slices.Values(rows), func(a, b reminder.Row) int { return cmp.Or(a.OpensAt.Compare(b.OpensAt), a.DueAt.Compare(b.DueAt)) })
+}
+
+// DoorsOpen names the doors that a slot is for with their opening.
+func DoorsOpen(ctx context.Context, s reminder.Slot, zone *time.Location) string {
+	return T(ctx, "slot.doors_open", doorPlaces(s), From(ctx).Locale.Clock(s.OpensAt, zone))
+}
+
+func doorPlaces(s reminder.Slot) string {
 	var places []string
 	for place := 1; place <= template.MaxDoors; place++ {
 		if s.Doors != template.AllDoors && s.Doors.Has(place) {
 			places = append(places, strconv.Itoa(place))
 		}
 	}
-	if len(places) == 0 {
-		return ""
-	}
-	return T(ctx, "slot.doors", strings.Join(places, ", "))
+	return strings.Join(places, ", ")
 }
 
 // A part is one colour of a bar, in thousandths of its length.

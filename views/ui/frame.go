@@ -6,6 +6,7 @@
 package ui
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -32,6 +33,9 @@ type Frame struct {
 	Now  time.Time
 	// Zone is shown where an instant belongs to no shop.
 	Zone *time.Location
+	// ShopsZone is the zone that all shops of the page have; nil = their zones differ, or the page does not show instants and days
+	// of several shops.
+	ShopsZone *time.Location
 	// Member is the signed-in member; ID 0 = not signed in.
 	Member staff.Member
 	// Method is how they signed in.
@@ -54,6 +58,9 @@ type Frame struct {
 	// Behind is the greatest age of the data on the page; 0 = it is current.
 	Behind time.Duration
 }
+
+// DayZone is the zone of instants and days that belong to several shops: the zone that all of them have, otherwise the viewer's.
+func (f *Frame) DayZone() *time.Location { return cmp.Or(f.ShopsZone, f.Zone) }
 
 // pathOnly is the page's address without its query.
 func (f *Frame) pathOnly() string {

@@ -637,7 +637,7 @@ func NearInstant(t time.Time, zone *time.Location) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if zone.String() != From(ctx).Zone.String() {
+		if zone.String() != From(ctx).DayZone().String() {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 43, "<span class=\"zone\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

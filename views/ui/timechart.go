@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +19,8 @@ type Curve struct {
 	// Origin is the instant that is 0 on the axis: the opening of the curve's drop.
 	Origin time.Time
 	Points []reminder.Growth // ascending
+	// Of is the number that the chart draws as 100 % if it draws shares.
+	Of int64
 }
 
 // A ChartMark is an event on a [TimeChart].
@@ -45,13 +48,17 @@ type TimeChart struct {
 	Marks              []ChartMark
 	Spans              []Span
 	Zone               *time.Location
+	// Ahead says that the chart draws the earlier curves before its own curve has begun.
+	Ahead bool
+	// Shares says that each curve is drawn in percent of its own [Curve.Of].
+	Shares bool
 }
 
 // A chartLine is a curve in the form that the script reads: seconds from the opening, and the
 // number at each second.
 type chartLine struct {
-	Name   string     `json:"name"`
-	Points [][2]int64 `json:"points"`
+	Name   string       `json:"name"`
+	Points [][2]float64 `json:"points"`
 }
 
 type markData struct {
@@ -66,6 +73,7 @@ type chartData struct {
 	Marks  []markData        `json:"marks"`
 	Origin int64             `json:"origin"`
 	Zone   string            `json:"zone"`
+	Unit   string            `json:"unit,omitempty"`
 	Texts  map[string]string `json:"texts"`
 }
 
@@ -73,13 +81,22 @@ func (c Curve) seconds(at time.Time) int64 {
 	return int64(at.Sub(c.Origin).Round(time.Second) / time.Second)
 }
 
-func (c Curve) line() chartLine {
-	l := chartLine{Name: c.Name, Points: [][2]int64{}}
-	for _, p := range c.Points {
-		if x, n := c.seconds(p.At), len(l.Points); n > 0 && l.Points[n-1][0] == x {
-			l.Points[n-1][1] = p.Booked
+// height is the number that the chart draws: n, or its share in percent with one decimal.
+func (p TimeChart) height(c Curve, n int64) float64 {
+	if !p.Shares || c.Of <= 0 {
+		return float64(n)
+	}
+	return math.Round(1000*float64(n)/float64(c.Of)) / 10
+}
+
+func (p TimeChart) line(c Curve) chartLine {
+	l := chartLine{Name: c.Name, Points: [][2]float64{}}
+	for _, q := range c.Points {
+		x, y := float64(c.seconds(q.At)), p.height(c, q.Booked)
+		if n := len(l.Points); n > 0 && l.Points[n-1][0] == x {
+			l.Points[n-1][1] = y
 		} else {
-			l.Points = append(l.Points, [2]int64{x, p.Booked})
+			l.Points = append(l.Points, [2]float64{x, y})
 		}
 	}
 	return l
@@ -97,7 +114,10 @@ func (c Curve) at(x int64) (n int64, known bool) {
 	return n, known
 }
 
-func (p TimeChart) empty() bool { return len(p.Own.Points) < 2 }
+func (p TimeChart) empty() bool { return p.unbegun() && (!p.Ahead || len(p.Earlier) == 0) }
+
+// unbegun reports whether the own curve has no line.
+func (p TimeChart) unbegun() bool { return len(p.Own.Points) < 2 }
 
 // marks are the marks within the chart, in order.
 func (p TimeChart) marks() []ChartMark {
@@ -111,7 +131,10 @@ func (p TimeChart) data(ctx context.Context) chartData {
 		"days": T(ctx, "chart.days"), "hours": T(ctx, "chart.hours"), "minutes": T(ctx, "chart.minutes"), "seconds": T(ctx, "chart.seconds"),
 		"opening": T(ctx, "chart.opening"), "time": T(ctx, "chart.time")}}
 	for _, c := range append([]Curve{p.Own}, p.Earlier...) {
-		d.Lines = append(d.Lines, c.line())
+		d.Lines = append(d.Lines, p.line(c))
+	}
+	if p.Shares {
+		d.Unit = "%"
 	}
 	for _, m := range p.marks() {
 		d.Marks = append(d.Marks, markData{p.Own.seconds(m.At), m.Text})
@@ -151,13 +174,21 @@ func (p TimeChart) last() int64 {
 	return last
 }
 
-// top is the highest number of all curves.
-func (p TimeChart) top() int64 {
-	top := int64(1)
+// top is the greatest height of all curves.
+func (p TimeChart) top() float64 {
+	top := 1.0
 	for _, c := range p.all() {
-		top = max(top, most(c.Points))
+		top = max(top, p.height(c, most(c.Points)))
 	}
 	return top
+}
+
+// topText writes the greatest height.
+func (p TimeChart) topText(ctx context.Context) string {
+	if p.Shares {
+		return From(ctx).Locale.Percent(int64(10*p.top()), 1000)
+	}
+	return Num(ctx, int64(p.top()))
 }
 
 // offsetText says how long before or after the opening something is.
@@ -180,9 +211,10 @@ func (p TimeChart) paths() (lines []string, area string) {
 	for _, c := range p.all() {
 		var b strings.Builder
 		end := 0.0
+		area = ""
 		for i, q := range c.Points {
 			end = float64(c.seconds(q.At)-first) / span * chartWidth
-			fmt.Fprintf(&b, "%c%.1f %.1f", "ML"[min(i, 1)], end, chartHeight-float64(q.Booked)/float64(top)*(chartHeight-8))
+			fmt.Fprintf(&b, "%c%.1f %.1f", "ML"[min(i, 1)], end, chartHeight-p.height(c, q.Booked)/top*(chartHeight-8))
 		}
 		lines = append(lines, b.String())
 		if begin := c.Points; len(begin) > 0 {
@@ -220,9 +252,12 @@ func (p TimeChart) rows(ctx context.Context) (rows []chartRow) {
 
 // spans returns the buttons that show a part of the time instead of the whole.
 func (p TimeChart) spans() []Span {
-	line := p.Own.line().Points
+	if p.unbegun() {
+		return nil
+	}
+	line := p.line(p.Own).Points
 	return slices.DeleteFunc(slices.Clone(p.Spans), func(s Span) bool {
-		first, last := line[0][0], line[len(line)-1][0]
+		first, last := int64(line[0][0]), int64(line[len(line)-1][0])
 		return cmp.Compare(int64(s.From/time.Second), first) <= 0 && cmp.Compare(int64(s.To/time.Second), last) >= 0
 	})
 }

@@ -30,23 +30,26 @@ func tapColumns(list []claim.Issue) []any {
 	return append(c[:3:3], c[4:]...)
 }
 
-// secondColumns sums up issued coupons by the second of their claim. The second
+// secondColumns sums up issued coupons, and those that the waitlist gave, by the second of their claim. The second
 // of a claim that a gate accepted is earlier than this transaction.
 func secondColumns(list []claim.Issue) []any {
 	type step struct {
 		template int64
 		second   time.Time
 	}
-	sums := map[step]int64{}
+	sums, waits := map[step]int64{}, map[step]int64{}
 	for _, n := range list {
-		sums[step{n.Request.TemplateID, n.Claim.At.UTC().Truncate(time.Second)}]++
+		s := step{n.Request.TemplateID, n.Claim.At.UTC().Truncate(time.Second)}
+		if sums[s]++; n.Request.Origin == claim.ByWaitlist {
+			waits[s]++
+		}
 	}
-	var templates, counts []int64
+	var templates, counts, waited []int64
 	var seconds []time.Time
 	for s, n := range sums {
-		templates, seconds, counts = append(templates, s.template), append(seconds, s.second), append(counts, n)
+		templates, seconds, counts, waited = append(templates, s.template), append(seconds, s.second), append(counts, n), append(waited, waits[s])
 	}
-	return []any{templates, seconds, counts}
+	return []any{templates, seconds, counts, waited}
 }
 
 // instants is a list of times that pgx encodes without a copy of each.

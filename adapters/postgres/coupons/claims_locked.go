@@ -178,9 +178,9 @@ on conflict (template_id, user_id) do update set issued = c.issued + excluded.is
 const addIssued = `update templates t set issued = t.issued + a.n from unnest($1::bigint[], $2::bigint[]) as a (id, n) where t.id = a.id`
 
 const addSecond = `
-insert into claim_seconds as s (template_id, second, issued)
-select * from unnest($1::bigint[], $2::timestamptz[], $3::bigint[])
-on conflict (template_id, second) do update set issued = s.issued + excluded.issued`
+insert into claim_seconds as s (template_id, second, issued, waited)
+select * from unnest($1::bigint[], $2::timestamptz[], $3::bigint[], $4::bigint[])
+on conflict (template_id, second) do update set issued = s.issued + excluded.issued, waited = s.waited + excluded.waited`
 
 const announceIssued = `insert into outbox (topic, payload, trace) values ($1, $2, $3)`
 

@@ -165,33 +165,51 @@ func (s Ledgers) checkOwners(ctx context.Context, l *claim.Ledger, after, last i
 	return n, pg.Translate(err)
 }
 
+// curveSQL returns the steps of template $1, at most $2, and when its stock was given for the first time: the first second
+// at whose end as many coupons were given as the stock had then. The stock before a change is in the audit log. Coupons that the
+// waitlist gave were not for sale.
+const curveSQL = `
+with sold as materialized (
+    select second, issued - waited as issued, sum(issued - waited) over (order by second) as total
+    from claim_seconds where template_id = $1 and issued > waited
+), stocks as (
+    select at, (before ->> 'Stock')::bigint as was from audit
+    where object_kind = 'template' and object_id = $1::bigint::text and action = 'template.edit' and before ->> 'Stock' <> after ->> 'Stock'
+), gone as (
+    select min(second) as at from sold where total >= coalesce(
+        (select was from stocks where at > sold.second + interval '1 second' order by at limit 1), (select stock from templates where id = $1))
+), span as (
+    select min(second) as first, max(second) as last from sold
+), step as (
+    select first, greatest(1, ceil((extract(epoch from last - first) + 1) / $2))::bigint as width from span where first is not null
+)
+select width, first + n * width * interval '1 second', issued, most, most_at, gone.at
+from step cross join gone, lateral (
+    select floor(extract(epoch from second - first) / width)::bigint as n, sum(issued)::bigint as issued,
+        max(issued) as most, (array_agg(second order by issued desc, second))[1] as most_at
+    from sold group by 1) steps
+order by n`
+
 // Curve returns the template's sales over time, in at most points steps.
 func (s Ledgers) Curve(ctx context.Context, templateID int64, points int) (claim.Curve, error) {
-	rows := pg.Rows(ctx, s.Pool, `
-		with span as (
-			select min(second) as first, max(second) as last from claim_seconds where template_id = $1
-		), step as (
-			select first, greatest(1, ceil((extract(epoch from last - first) + 1) / $2))::bigint as width from span where first is not null
-		)
-		select width, first + n * width * interval '1 second', issued, most, most_at
-		from step, lateral (
-			select floor(extract(epoch from second - first) / width)::bigint as n, sum(issued)::bigint as issued,
-				max(issued) as most, (array_agg(second order by issued desc, second))[1] as most_at
-			from claim_seconds where template_id = $1 group by 1) sold
-		order by n`, templateID, points)
 	var seconds int64
-	sold, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (p claim.Point, err error) {
-		err = row.Scan(&seconds, &p.At, &p.Issued, &p.Most, &p.MostAt)
+	var gone *time.Time
+	sold, err := pgx.CollectRows(pg.Rows(ctx, s.Pool, curveSQL, templateID, points), func(row pgx.CollectableRow) (p claim.Point, err error) {
+		err = row.Scan(&seconds, &p.At, &p.Issued, &p.Most, &p.MostAt, &gone)
 		return p, err
 	})
-	return claim.NewCurve(time.Duration(seconds)*time.Second, sold), pg.Translate(err)
+	c := claim.NewCurve(time.Duration(seconds)*time.Second, sold)
+	if gone != nil {
+		c.GoneAt = gone.Add(time.Second)
+	}
+	return c, pg.Translate(err)
 }
 
 // Pace returns the number of coupons issued in each of the last complete seconds since the opening,
-// the oldest first.
+// the oldest first, without coupons that the waitlist gave.
 func (s Ledgers) Pace(ctx context.Context, templateID int64, opensAt time.Time, seconds int) ([]int64, error) {
 	return pg.Collect(ctx, s.Pool, pgx.RowTo[int64], `
-		select coalesce(c.issued, 0) from generate_series(
+		select coalesce(c.issued - c.waited, 0) from generate_series(
 			greatest(date_trunc('second', now()) - $2 * interval '1 second', date_trunc('second', $3::timestamptz)),
 			date_trunc('second', now()) - interval '1 second', interval '1 second') as s (second)
 		left join claim_seconds c on c.template_id = $1 and c.second = s.second order by s.second`, templateID, seconds, opensAt)

@@ -2,6 +2,7 @@ package coupons_test
 
 import (
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -284,5 +285,32 @@ func TestCurveAndPace(t *testing.T) {
 	}
 	if ahead, err := ledgers.Pace(t.Context(), drop.ID, began.Add(time.Hour), 60); err != nil || len(ahead) != 0 {
 		t.Errorf("pace before the opening: %v, %v", ahead, err)
+	}
+}
+
+// TestGoneOnce: the stock is gone when it was given for the first time, whatever was added and what the waitlist gave later.
+func TestGoneOnce(t *testing.T) {
+	h := newClaimFixture(t, 1)
+	ledgers := couponsdb.NewLedgers(h.DB)
+	drop := h.Open(20, 1, nil)
+	now := time.Now().UTC().Truncate(time.Second)
+	sell := func(ago time.Duration, issued, waited int) {
+		h.Exec(`insert into claim_seconds values ($1, $2, $3, $4)`, drop.ID, now.Add(-ago), issued, waited)
+	}
+	sell(50*time.Second, 12, 0)
+	if c, err := ledgers.Curve(t.Context(), drop.ID, 100); err != nil || !c.GoneAt.IsZero() {
+		t.Errorf("with coupons left: %v, %v", c.GoneAt, err)
+	}
+	sell(48*time.Second, 8, 0)
+	h.Raise(drop.ID, 25)
+	h.Exec(`update audit set at = $2 where object_id = $1::bigint::text and action = 'template.edit'`, drop.ID, now.Add(-20*time.Second))
+	sell(10*time.Second, 2, 2)
+	sell(9*time.Second, 1, 0)
+	c, err := ledgers.Curve(t.Context(), drop.ID, 100)
+	if want := now.Add(-47 * time.Second); err != nil || !c.GoneAt.Equal(want) || c.Total() != 21 {
+		t.Errorf("gone at %v with %d coupons, %v; want %v with 21", c.GoneAt, c.Total(), err, want)
+	}
+	if pace, err := ledgers.Pace(t.Context(), drop.ID, now.Add(-time.Hour), 60); err != nil || slices.Max(pace) != 12 {
+		t.Errorf("pace %v, %v", pace, err)
 	}
 }

@@ -60,7 +60,7 @@ func (p Cockpit) shown() (list []delivery.Channel) {
 func (p Cockpit) opened() bool { return !p.At.Before(p.OpensAt) }
 
 // rows returns the finished and passed slots that reminded no user if empty is set, otherwise all
-// other slots.
+// other slots, those of the door that opens first before the others.
 func (p Cockpit) rows(empty bool) (list []reminder.CockpitRow) {
 	for _, r := range p.Snapshot.Rows {
 		over := r.State == reminder.Finished || r.State == reminder.Passed
@@ -68,6 +68,7 @@ func (p Cockpit) rows(empty bool) (list []reminder.CockpitRow) {
 			list = append(list, r)
 		}
 	}
+	slices.SortStableFunc(list, func(a, b reminder.CockpitRow) int { return a.OpensAt.Compare(b.OpensAt) })
 	return list
 }
 

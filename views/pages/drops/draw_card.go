@@ -33,6 +33,8 @@ func drawText(ctx context.Context, t template.Template, d *draw.Draw) string {
 		return state
 	case d.DrawnAt != nil:
 		return l.T("ui.sentences", l.N("draw.said.drawn", d.Won, l.Number(d.Entries())), state)
+	case d.State == draw.Sealed && ui.From(ctx).Now.Before(d.DueAt()):
+		return l.T("ui.sentences", l.N("draw.said.taken", d.Entries(), l.Number(t.Stock)), l.T("draw.said.due", seconds(d.DueAt(), t.Zone())))
 	case d.State == draw.Open:
 		return l.N("draw.said.open", d.Entries(), l.Number(t.Stock), l.DateTime(d.ClosesAt, t.Zone()))
 	}

@@ -334,7 +334,7 @@ func (p Forecast) headline(ctx context.Context, messages, missed int64) string {
 // jobZone is the zone of the drop's shop, as on its own page.
 func jobZone(ctx context.Context, j forecast.Job) *time.Location {
 	if j.ShopTimezone == "" {
-		return ui.From(ctx).Zone
+		return ui.From(ctx).DayZone()
 	}
 	return template.Template{ShopTimezone: j.ShopTimezone}.Zone()
 }

@@ -67,5 +67,5 @@ func hoursText(ctx context.Context, hours []forecastHour) string {
 		}
 	}
 	l := ui.From(ctx).Locale
-	return l.T("forecast.hours_label", ui.Num(ctx, peak.messages), l.Clock(peak.from, ui.From(ctx).Zone))
+	return l.T("forecast.hours_label", ui.Num(ctx, peak.messages), l.Clock(peak.from, ui.From(ctx).DayZone()))
 }

@@ -2,6 +2,7 @@ package drops
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"dropbell/domain/draw"
@@ -51,13 +52,17 @@ func (p Template) headline(ctx context.Context) headline {
 	return h
 }
 
-// claimed says how many of the coupons are claimed.
+// claimed says how many of the coupons are claimed, and how many are kept for the waitlist.
 func (p Template) claimed(ctx context.Context) string {
 	issued, total := p.Issued, p.Stock
 	if p.Sales != nil {
 		issued, total = p.Sales.Issued+p.Sales.Writing, p.Sales.Total
 	}
-	return ui.T(ctx, "drop.claimed_of", issued, total)
+	text := ui.T(ctx, "drop.claimed_of", issued, total)
+	if p.Sales != nil && p.Sales.Wait.Held > 0 {
+		text += " · " + ui.T(ctx, "drop.kept", p.Sales.Wait.Held)
+	}
+	return text
 }
 
 // goneIn is how long the coupons lasted, 0 if that is not known.
@@ -88,9 +93,45 @@ func (p Template) drawHeadline(ctx context.Context) headline {
 	return h
 }
 
+// nextOpening is the next instant at which a door of the drop opens; the opening of the drop once all doors are open.
+func nextOpening(t template.Template, now time.Time) time.Time {
+	for _, o := range t.Openings() {
+		if now.Before(o.At) {
+			return o.At
+		}
+	}
+	return t.OpensAt
+}
+
+// doorsApart reports whether the doors of the drop open at several instants.
+func doorsApart(t template.Template) bool { return len(t.Openings()) > 1 }
+
+// doorTimes names the doors of the drop with their openings: "Members 11:00 · Everyone 12:00".
+func doorTimes(ctx context.Context, t template.Template) string {
+	l, list := ui.From(ctx).Locale, make([]string, len(t.Doors))
+	for i, d := range t.Doors {
+		list[i] = d.Name + " " + l.Clock(t.OpensFor(i+1), t.Zone())
+	}
+	return strings.Join(list, " · ")
+}
+
+// doorsAt names the doors that open at the instant.
+func doorsAt(ctx context.Context, t template.Template, at time.Time) string {
+	var list []string
+	for i, d := range t.Doors {
+		if t.OpensFor(i + 1).Equal(at) {
+			list = append(list, d.Name)
+		}
+	}
+	return strings.Join(list, ui.T(ctx, "ui.list_join"))
+}
+
 // nextStep is the next step before the opening, with its label. Entries of a draw close at the opening.
 func (d Drop) nextStep(ctx context.Context) (label string, at time.Time) {
 	switch {
+	case !d.OpeningMode.Drawn() && doorsApart(d.Template):
+		at := nextOpening(d.Template, ui.From(ctx).Now)
+		return ui.T(ctx, "drop.door_opens_in", doorsAt(ctx, d.Template, at)), at
 	case !d.OpeningMode.Drawn():
 		return ui.T(ctx, "drop.opens_in"), d.OpensAt
 	case d.PublishedAt != nil && ui.From(ctx).Now.Before(d.EntriesFrom(*d.PublishedAt)):

@@ -96,17 +96,16 @@ func (e Earned) chart(ctx context.Context, c comparedSum) ui.BarChart {
 	p := ui.Amounts(ctx, c.now.Currency)
 	p.ID, p.Label = "earned-"+c.now.Currency, ui.T(ctx, "money.by_day", c.now.Currency)
 	p.Now, p.Then = ui.T(ctx, "money.last_days", int64(e.Days)), ui.T(ctx, "money.days_before", int64(e.Days))
-	// A day of 24 hours has the name of the day on which it ends.
 	bars := func(amounts []money.Amount, from time.Time) (list []ui.ChartBar) {
 		for i, n := range amounts {
-			list = append(list, ui.ChartBar{Name: l.Day(from.Add(time.Duration(i+1)*24*time.Hour-time.Second), ui.From(ctx).Zone), N: int64(n)})
+			list = append(list, ui.ChartBar{Name: l.Day(from.AddDate(0, 0, i), from.Location()), N: int64(n)})
 		}
 		return list
 	}
 	now, before := e.Daily(c.now.Currency)
 	p.Bars = bars(now, e.From)
 	if c.before.Paid+c.before.Refunds > 0 {
-		p.Before = bars(before, e.From.Add(-time.Duration(e.Days)*24*time.Hour))
+		p.Before = bars(before, e.From.AddDate(0, 0, -e.Days))
 	}
 	return p
 }

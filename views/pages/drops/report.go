@@ -185,6 +185,10 @@ func ChartsOf(ctx context.Context, t template.Template, growth []reminder.Growth
 		Own: ui.Curve{Name: t.Name, Origin: t.OpensAt, Points: ui.Sold(sales)}, Marks: during(marksOf(ctx, events), sales),
 		Spans: []ui.Span{{Label: ui.T(ctx, "chart.first_minute"), To: time.Minute}, {Label: ui.T(ctx, "chart.first_minutes"), To: 10 * time.Minute}}}
 	shown := besideFor * max(sales.EndAfter(t.OpensAt), time.Minute/besideFor)
+	if !sales.GoneAt.IsZero() {
+		shown = max(2*sales.GoneAfter(t.OpensAt), sales.EndAfter(t.OpensAt))
+	}
+	sold.Own.Of, sold.Shares = t.Stock, unlike(t, earlier)
 	ahead := time.Duration(math.MaxInt64)
 	if len(growth) > 0 {
 		ahead = besideFor * max(t.OpensAt.Sub(growth[0].At), time.Hour)
@@ -195,10 +199,17 @@ func ChartsOf(ctx context.Context, t template.Template, growth []reminder.Growth
 			booked.Earlier = append(booked.Earlier, ui.Curve{Name: name, Origin: e.Template.OpensAt, Points: since(e.Growth, e.Template.OpensAt.Add(-ahead))})
 		}
 		if len(e.Sales.Points) > 0 {
-			sold.Earlier = append(sold.Earlier, ui.Curve{Name: name, Origin: e.Template.OpensAt, Points: until(ui.Sold(e.Sales), e.Template.OpensAt.Add(shown))})
+			sold.Earlier = append(sold.Earlier, ui.Curve{Name: name, Origin: e.Template.OpensAt, Of: e.Template.Stock, Points: until(ui.Sold(e.Sales), e.Template.OpensAt.Add(shown))})
 		}
 	}
 	return booked, sold
+}
+
+// unlike reports whether the stock of an earlier drop with a curve is more than twice, or less than half, of the stock of t.
+func unlike(t template.Template, earlier []report.Past) bool {
+	return slices.ContainsFunc(earlier, func(e report.Past) bool {
+		return len(e.Sales.Points) > 0 && (e.Template.Stock > 2*t.Stock || t.Stock > 2*e.Template.Stock)
+	})
 }
 
 // smsCost is what the text messages about the drop cost, "–" if none was sent or there are no prices.
@@ -207,7 +218,7 @@ func smsCost(ctx context.Context, f report.Figures) string {
 }
 
 // besideFor is how many times as long as the drop's own coupons lasted, or its own reminders were reserved, the earlier drops
-// are drawn: at least a minute, or four hours. A drop that sold for hours would press a drop of seconds to the margin.
+// are drawn: at least a minute, or four hours; once the own coupons are gone, twice as long as they lasted. A drop that sold for hours would press a drop of seconds to the margin.
 const besideFor = 4
 
 // until returns the points until the instant, and at least the first two.
@@ -379,7 +390,7 @@ func (p Trend) columns(ctx context.Context) []trendColumn {
 			return []trendNote{share(f.Tally.Used, f.Given())}
 		}),
 		{"money.revenue", "revenue", barsOf(p.List, revenue, func(f report.Figures) (string, []trendNote) {
-			return amount(f, f.Money.Revenue()), []trendNote{{"money.orders", ui.Num(ctx, f.Money.Orders()), "orders"}, {"report.taken", amount(f, f.Tally.Discounted), ""}, {"trend.sms", smsCost(ctx, f), ""}}
+			return amount(f, f.Money.Revenue()), []trendNote{{"money.orders", ui.Num(ctx, f.Money.Orders()), "orders"}, {"money.discount", amount(f, f.Money.Discount()), ""}, {"trend.sms", smsCost(ctx, f), ""}}
 		})},
 	}
 }

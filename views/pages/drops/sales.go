@@ -3,6 +3,7 @@ package drops
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"dropbell/domain/claim"
@@ -18,17 +19,40 @@ func (s Sales) stock() ui.Stock {
 	return ui.Stock{Total: s.Total, Issued: s.Issued, Writing: s.Writing, Held: s.Wait.Held}
 }
 
-// rate is how many were issued per second just now, "–" in the first second after the opening.
-func (s Sales) rate(ctx context.Context) string {
+// last is the mean of the coupons of each of the last seconds; known is false in the first second after the opening.
+func (s Sales) last() (perSecond float64, known bool) {
 	last := s.Pace[max(0, len(s.Pace)-rateSeconds):]
 	if len(last) == 0 {
-		return "–"
+		return 0, false
 	}
 	var sum int64
 	for _, n := range last {
 		sum += n
 	}
-	return ui.Ratio(ctx, float64(sum)/float64(len(last)))
+	return float64(sum) / float64(len(last)), true
+}
+
+// goneIn is how long the coupons last at the pace of the last seconds, 0 if none is claimed or left.
+func (s Sales) goneIn() time.Duration {
+	pace, _ := s.last()
+	if left := s.stock().Left(); left > 0 && pace > 0 {
+		return time.Duration(math.Ceil(float64(left)/pace)) * time.Second
+	}
+	return 0
+}
+
+// opened reports whether customers claim coupons, or have claimed them all.
+func (s Sales) opened(ctx context.Context) bool {
+	state := s.Template.State(ui.From(ctx).Now)
+	return (state == template.Open || state == template.SoldOut) && !s.Template.OpeningMode.Drawn()
+}
+
+// rate is how many were issued per second just now, "–" in the first second after the opening.
+func (s Sales) rate(ctx context.Context) string {
+	if pace, known := s.last(); known {
+		return ui.Ratio(ctx, pace)
+	}
+	return "–"
 }
 
 // claiming reports whether coupons can be claimed now.
@@ -75,7 +99,13 @@ func (s Sales) soldOutAfter() time.Duration {
 	if s.Total > s.Issued+s.Wait.Held {
 		return 0
 	}
-	return s.Curve.EndAfter(s.Template.OpensAt)
+	return s.Curve.GoneAfter(s.Template.OpensAt)
+}
+
+// onLive returns the sales for the live tab.
+func (s Sales) onLive() Sales {
+	s.Live = true
+	return s
 }
 
 // live reports whether the numbers can still change.
@@ -90,11 +120,16 @@ func (s Sales) live(ctx context.Context) bool {
 // sold is the chart of coupons.
 func (s Sales) sold(ctx context.Context) ui.TimeChart {
 	_, sold := ChartsOf(ctx, s.Template, nil, s.Curve, s.Events, s.Earlier)
+	sold.Ahead = s.live(ctx)
 	return sold
 }
 
 func (s Sales) url() string {
-	return compared(fmt.Sprintf("/templates/%d/claims", s.Template.ID), s.With)
+	url := fmt.Sprintf("/templates/%d/claims", s.Template.ID)
+	if s.Live {
+		url += "?tab=live"
+	}
+	return compared(url, s.With)
 }
 
 // waited are the users who joined the waitlist, by what became of them.
@@ -129,6 +164,9 @@ func (s Sales) availableNote(ctx context.Context) string {
 	case template.Paused:
 		return ui.T(ctx, "claims.available_paused")
 	case template.SoldOut:
+		if s.Wait.Held > 0 {
+			return ui.T(ctx, "drop.kept", s.Wait.Held)
+		}
 		return ui.T(ctx, "claims.available_none")
 	}
 	return ui.T(ctx, "claims.available_note")

@@ -2,6 +2,7 @@ package drops
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"dropbell/domain/money"
@@ -163,6 +164,13 @@ func (r funnelRow) change(ctx context.Context, first int64, over bool) string {
 		return ui.T(ctx, "story.not_yet", -r.Change, share)
 	}
 	return ui.N(ctx, "story.lost", -r.Change, share)
+}
+
+// around divides a text at its number, which is shown as a figure.
+func around(ctx context.Context, text string, n int64) (before, number, after string) {
+	number = ui.Num(ctx, n)
+	before, after, _ = strings.Cut(text, number)
+	return before, number, after
 }
 
 // otherOptions are the drops to compare with.

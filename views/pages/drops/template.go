@@ -23,11 +23,12 @@ const openSoon = 30 * time.Second
 func atOpening(t template.Template, part templ.Component) templ.Component {
 	return templ.ComponentFunc(func(ctx context.Context, w io.Writer) error {
 		f := *ui.From(ctx)
-		if t.State(f.Now) != template.Scheduled || f.Now.Before(t.OpensAt.Add(-before)) {
+		next := nextOpening(t, f.Now)
+		if t.State(f.Now) != template.Scheduled || f.Now.Before(next.Add(-before)) {
 			return part.Render(ctx, w)
 		}
-		at := ui.Machine(t.OpensAt)
-		f.Now = t.OpensAt
+		at := ui.Machine(next)
+		f.Now = next
 		if _, err := fmt.Fprintf(w, `<span class="turn" data-until="%s">`, at); err != nil {
 			return err
 		}
@@ -48,6 +49,53 @@ func atOpening(t template.Template, part templ.Component) templ.Component {
 // drawn reports whether the draw is made: its winners have coupons or offers.
 func (p Template) drawn(ctx context.Context) bool {
 	return p.Stage(ui.From(ctx).Now) == template.Drawn
+}
+
+// moments are those of the drop, which name the instant of its draw.
+func (p Template) moments(ctx context.Context) templ.Attributes {
+	d := p.Drop
+	if p.Draw != nil && p.Draw.DrawnAt == nil {
+		d.DrawAt = p.Draw.DueAt()
+	}
+	return d.moments(ctx)
+}
+
+// reported reports whether the drop has a report: a door of it has opened.
+func (p Template) reported(ctx context.Context) bool {
+	return p.state(ctx) != template.Draft && !ui.From(ctx).Now.Before(p.FirstOpening())
+}
+
+// claiming reports whether the head has the buttons for the time of the rush, in which the menu has the report and the close. The
+// report of a draw is its next step.
+func (p Template) claiming(ctx context.Context) bool {
+	s := p.state(ctx)
+	return (s == template.Scheduled || s == template.Open || s == template.SoldOut) && !p.drawn(ctx) && p.manage(ctx)
+}
+
+// lastMinutes is how long before an opening no button is emphasized.
+const lastMinutes = 5 * time.Minute
+
+// mainKind is the kind of the button of the next step: plain shortly before an opening, and once the list of a draw is sealed.
+func (p Template) mainKind(ctx context.Context) string {
+	now := ui.From(ctx).Now
+	near := p.state(ctx) == template.Scheduled && !now.Before(nextOpening(p.Drop.Template, now).Add(-lastMinutes))
+	if near || p.Stage(now) == template.Sealed {
+		return ""
+	}
+	return "primary"
+}
+
+// aheadText is shown in the last seconds before the opening: how many reminders are sent, and when the drop opens.
+func (p Template) aheadText(ctx context.Context) string {
+	l, c := ui.From(ctx).Locale, p.Board.Progress()
+	at := seconds(nextOpening(p.Drop.Template, ui.From(ctx).Now), p.Zone())
+	switch {
+	case c.Expected() == 0:
+		return l.T("drop.opens_clock", at)
+	case c.Sent == c.Expected():
+		return l.N("drop.all_sent", c.Sent, at)
+	}
+	return l.N("drop.sent_of", c.Expected(), l.Number(c.Sent), at)
 }
 
 // reportKind is the kind of the button of the report: after a draw nothing is left to do.
@@ -132,14 +180,14 @@ func overdueText(ctx context.Context, slots []template.Slot) string {
 	return ui.T(ctx, "problem.overdue", strings.Join(minutes, ui.T(ctx, "ui.list_join")))
 }
 
-// next returns the slot that fires next, or nil. Rows are in the order in which they fire.
-func (p Template) next(ctx context.Context) *reminder.Row {
+// next returns the slot that fires next, or nil.
+func (p Template) next(ctx context.Context) (next *reminder.Row) {
 	for i, r := range p.Board.Rows {
-		if r.Upcoming(ui.From(ctx).Now) {
-			return &p.Board.Rows[i]
+		if r.Upcoming(ui.From(ctx).Now) && (next == nil || r.DueAt.Before(next.DueAt)) {
+			next = &p.Board.Rows[i]
 		}
 	}
-	return nil
+	return next
 }
 
 func (p Template) nextClock(ctx context.Context) string {

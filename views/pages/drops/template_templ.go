@@ -433,7 +433,7 @@ func (p Template) Live() templ.Component {
 					return templ_7745c5c3_Err
 				}
 				if p.Sales != nil && (!p.OpeningMode.Drawn() || p.Sales.Issued+p.Sales.Wait.Joined > 0) {
-					templ_7745c5c3_Err = ClaimsCard(*p.Sales).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = ClaimsCard(p.Sales.onLive()).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}

@@ -1,6 +1,7 @@
 package drops
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -15,10 +16,16 @@ import (
 	"dropbell/views/ui"
 )
 
-// ordered returns the open drops and the drops to come. The first one leads the page: the next drop once its
-// reminders are sent, otherwise an open drop with coupons left, otherwise the next drop.
+// ordered returns the open drops and the drops to come. The first one leads the page: an open drop of which nearly all coupons
+// are claimed, otherwise the next drop once its reminders are sent, otherwise an open drop with coupons left, otherwise the next
+// drop.
 func (p Overview) ordered(now time.Time) []Drop {
 	all := slices.Concat(p.Open, p.Upcoming)
+	last := func(d Drop) bool { return d.nearlyGone(now) }
+	if slices.ContainsFunc(p.Open, last) {
+		slices.SortStableFunc(all, func(a, b Drop) int { return cmp.Compare(order(last(b)), order(last(a))) })
+		return all
+	}
 	lead := slices.IndexFunc(p.Open, func(d Drop) bool { return d.State(now) == template.Open })
 	if len(p.Upcoming) > 0 && (lead < 0 || !now.Before(template.Slot(template.Slots).DueAt(p.Upcoming[0].OpensAt))) {
 		lead = len(p.Open)
@@ -28,6 +35,18 @@ func (p Overview) ordered(now time.Time) []Drop {
 		all = slices.Insert(slices.Delete(all, lead, lead+1), 0, first)
 	}
 	return all
+}
+
+// nearlyGone reports whether customers claim the last twentieth of the coupons.
+func (d Drop) nearlyGone(now time.Time) bool {
+	return d.State(now) == template.Open && !d.OpeningMode.Drawn() && d.StockLeft()*20 < d.Stock
+}
+
+func order(first bool) int {
+	if first {
+		return 1
+	}
+	return 0
 }
 
 // acts divides the activity into the acts of staff and of the program, and the acts of API keys.
@@ -81,11 +100,11 @@ func (d Drop) stages(most int64) []stage {
 		reached.label, reached.n, claimed = "draw.entries", d.Entered, "draw.won"
 		reached.full = max(reached.full, d.Entered)
 	}
-	return []stage{
-		{"stage.booked", "today-booked", "listed:" + parts.ID(d.ID) + ":booked", d.Booked(), max(1, most), 0},
-		reached,
-		{claimed, "today-claimed", "", d.Issued, max(1, d.Stock, d.Issued), d.Stock},
+	list := []stage{reached, {claimed, "today-claimed", "", d.Issued, max(1, d.Stock, d.Issued), d.Stock}}
+	if d.OpeningMode.Drawn() {
+		return list
 	}
+	return slices.Insert(list, 0, stage{"stage.booked", "today-booked", "listed:" + parts.ID(d.ID) + ":booked", d.Booked(), max(1, most), 0})
 }
 
 // tall is the height of the bar. A number above 0 is visible.
@@ -132,6 +151,11 @@ func (d Drop) moments(ctx context.Context) templ.Attributes {
 		opening = "moment.sold_out"
 	}
 	list = append(list, moment{ui.Machine(d.OpensAt), ui.T(ctx, opening)})
-	raw, _ := json.Marshal(list) // texts
+	if d.DrawAt.After(d.OpensAt) {
+		list[len(list)-1].Text = ui.T(ctx, "draw.said.due", seconds(d.DrawAt, d.Zone()))
+		list = append(list, moment{ui.Machine(d.DrawAt), ui.T(ctx, "moment.drawing")})
+	}
+	slices.SortStableFunc(list, func(a, b moment) int { return strings.Compare(a.At, b.At) }) // doors take turns
+	raw, _ := json.Marshal(list)                                                              // texts
 	return templ.Attributes{"data-moments": string(raw), "data-moment-of": d.Name}
 }

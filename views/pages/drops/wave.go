@@ -35,24 +35,39 @@ func (c WaveCard) over(now time.Time) bool {
 	return len(c.Minute.Sent) > 0 && !now.Before(c.Minute.From.Add(reminder.MinuteSteps*time.Second))
 }
 
-// leastDrawn is the number of seconds that a strip shows at least.
-const leastDrawn = 10
+// sentOut reports whether the slot has nothing on the way: the strip ends with its last message.
+func (c WaveCard) sentOut() bool {
+	sum := c.Chosen.Counts()
+	return sum.Reserved > 0 && sum.InFlight == 0
+}
 
-// drawn is the part of the first minute that the strip shows: the whole minute while it lasts and in a replay, and afterwards
-// the seconds in which messages were sent.
+// drawn is the part of the first minute that the strip shows: the whole minute while messages are on the way and in a replay, and
+// afterwards the seconds in which messages were sent.
 func (c WaveCard) drawn(now time.Time) reminder.Wave {
 	w := c.Minute
-	if !c.over(now) || c.Replay || c.longer() {
+	if !c.sentOut() && !c.over(now) || c.Replay || c.longer() {
 		return w
 	}
-	last := 0
-	for i, column := range w.Sent {
+	w.Sent = w.Sent[:min(len(w.Sent), c.lastSecond())]
+	return w
+}
+
+// lastSecond is the number of seconds of the first minute until the last message.
+func (c WaveCard) lastSecond() (last int) {
+	for i, column := range c.Minute.Sent {
 		if column != [delivery.Channels]int64{} {
 			last = i + 1
 		}
 	}
-	w.Sent = w.Sent[:min(len(w.Sent), max(last, leastDrawn))]
-	return w
+	return last
+}
+
+// atOnce is the number of seconds in which all messages were sent, if these are too few for a strip; 0 = they are not.
+func (c WaveCard) atOnce() int {
+	if last := c.lastSecond(); last <= 2 && c.sentOut() && !c.Replay && !c.longer() {
+		return last
+	}
+	return 0
 }
 
 // longer reports whether messages were sent after the first minute.

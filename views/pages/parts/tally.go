@@ -19,7 +19,7 @@ type tallied struct {
 	key   string
 	class string
 	n     int64
-	share string // of all rows; the shares add up to 100 %
+	share string // of all rows, rounded alone
 }
 
 func (p Tally) rows(ctx context.Context) []tallied {
@@ -30,12 +30,12 @@ func (p Tally) rows(ctx context.Context) []tallied {
 	if p.Returned > 0 {
 		rows = slices.Insert(rows, 4, tallied{state: coupon.Revoked, key: returned, class: "bar-returned", n: p.Returned})
 	}
-	counts := make([]int64, len(rows))
-	for i := range rows {
-		counts[i], rows[i].key = rows[i].n, cmp.Or(rows[i].key, string(rows[i].state))
+	var all int64
+	for _, r := range rows {
+		all += r.n
 	}
-	for i, share := range ui.From(ctx).Locale.Shares(counts) {
-		rows[i].share = share
+	for i, r := range rows {
+		rows[i].key, rows[i].share = cmp.Or(r.key, string(r.state)), ui.From(ctx).Locale.Percent(r.n, all)
 	}
 	return rows
 }

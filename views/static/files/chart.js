@@ -14,6 +14,9 @@
     return (x < 0 ? "−" : "+") + parts.map(([n, unit]) => n + unit).join(" ");
   }
 
+  // The style sheet says how tall charts are in a small place.
+  const tall = (figure) => parseInt(getComputedStyle(figure).getPropertyValue("--chart-height"), 10) || 240;
+
   const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800, 1209600, 2592000];
 
   function draw(figure) {
@@ -33,6 +36,7 @@
     const number = new Intl.NumberFormat(root.lang);
     const short = new Intl.NumberFormat(root.lang, { notation: "compact" });
     const clock = new Intl.DateTimeFormat(root.lang, { timeZone: data.zone, dateStyle: "medium", timeStyle: "medium" });
+    const unit = data.unit ?? "";
     const names = ["own", "first", "second", "third"];
     const ground = getComputedStyle(figure.closest(".card") ?? document.body).backgroundColor;
 
@@ -71,19 +75,19 @@
 
     const axis = { stroke: () => ink("axis"), grid: { stroke: () => ink("grid"), width: 1 }, ticks: { stroke: () => ink("grid"), width: 1 }, font: "12px " + getComputedStyle(document.body).fontFamily };
     const options = {
-      width: place.clientWidth || figure.clientWidth, height: 240,
+      width: place.clientWidth || figure.clientWidth, height: tall(figure),
       scales: { x: { time: false }, y: { range: (u, low, high) => [0, Math.max(1, high * 1.08)] } },
       cursor: { drag: { x: true, y: false }, points: { size: 7 } },
       legend: { live: true },
       axes: [
         { ...axis, incrs: steps, space: 84, values: (u, list) => list.map((x) => span(x, t)) },
-        { ...axis, size: 52, values: (u, list) => list.map((n) => Number.isInteger(n) ? short.format(n) : "") },
+        { ...axis, size: 52, values: (u, list) => list.map((n) => Number.isInteger(n) ? short.format(n) + unit : "") },
       ],
       series: [
         { label: t.time, value: (u, x) => x == null ? "" : span(x, t) + " · " + clock.format(new Date(data.origin + x * 1000)) },
         ...data.lines.map((l, i) => ({
           label: l.name, spanGaps: true, width: i === 0 ? 3 : 1.25, dash: i === 0 ? undefined : [5, 3], fill: i === 0 ? () => ink("area") : undefined,
-          stroke: () => ink(names[i] ?? "third"), points: { show: false }, value: (u, n) => n == null ? "" : number.format(n),
+          stroke: () => ink(names[i] ?? "third"), points: { show: false }, value: (u, n) => n == null ? "" : number.format(n) + unit,
         })),
       ],
       hooks: { // marks lie beneath the lines of the data
@@ -95,7 +99,7 @@
     place.replaceChildren();
     figure.classList.add("is-drawn");
     const plot = new uPlot(options, rows, place);
-    const watch = new ResizeObserver(() => { if (place.clientWidth) plot.setSize({ width: place.clientWidth, height: 240 }); });
+    const watch = new ResizeObserver(() => { if (place.clientWidth) plot.setSize({ width: place.clientWidth, height: tall(figure) }); });
     watch.observe(place);
     const chart = { plot, place, source, watch, whole: !zoom, lines: data.lines.length, grow(fresh, rows) {
       data = fresh;

@@ -14,7 +14,9 @@
       const on = JSON.parse(el.dataset.moments).findLast((m) => now >= Date.parse(m.at) && now < Date.parse(m.at) + 60000);
       const line = el.matches("[data-moment]") ? el : el.querySelector("[data-moment]");
       el.classList.toggle("is-now", !!on);
-      if (line.textContent !== (on?.text ?? "")) line.textContent = on?.text ?? "";
+      const past = now - Date.parse(el.closest("[data-opens]")?.dataset.opens ?? ""); // NaN on pages without an opening
+      const shown = on?.text ?? (past >= -30000 && past < 0 ? line.dataset.ahead ?? "" : "");
+      if (line.textContent !== shown) line.textContent = shown;
       if (on && !text) text = on.text + " · " + el.dataset.momentOf;
     }
     const title = text || calm.title;

@@ -17,8 +17,8 @@ type Earnings interface {
 	// Earning returns what the drop earned, and its orders by hour.
 	Earning(ctx context.Context, by staff.Actor, templateID int64) (report.Money, []report.Hour, error)
 	// Earned returns the orders of a shop (0 = all that the actor may see) over the last days
-	// and over as many days before.
-	Earned(ctx context.Context, by staff.Actor, shop int64, days int) (report.Overview, error)
+	// and over as many days before; without a zone days are of 24 hours.
+	Earned(ctx context.Context, by staff.Actor, shop int64, days int, zone *time.Location) (report.Overview, error)
 }
 
 // Sums are orders that used coupons, in one currency.
@@ -133,7 +133,7 @@ func (h *handlers) shopMoney(ctx context.Context, in *struct {
 			return nil, err
 		}
 	}
-	o, err := h.Earnings.Earned(ctx, pipeline.ActorOf(ctx), shop, in.Days)
+	o, err := h.Earnings.Earned(ctx, pipeline.ActorOf(ctx), shop, in.Days, nil)
 	if err != nil {
 		return nil, err
 	}

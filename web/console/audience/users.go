@@ -71,6 +71,9 @@ func (h *handlers) fillRecent(r *http.Request, p *audiencepages.Users) error {
 		earned report.Overview
 	}
 	p.Ways = audiencepages.Ways{Channels: h.Channels.Set(), VerifiedOnly: h.VerifiedOnly}
+	if err := h.UseShopsZone(r, 0); err != nil {
+		return err
+	}
 	got, err := shell.Across(h.Shell, r, shell.Numbers(len(h.cells)), func(n int, r *http.Request) (v part, err error) {
 		ctx, by := r.Context(), shell.Actor(r)
 		recent, err := h.cells[n].Timeline.Recent(ctx, by, shell.PageSize)
@@ -81,7 +84,7 @@ func (h *handlers) fillRecent(r *http.Request, p *audiencepages.Users) error {
 			v.used, err = h.cells[n].Timeline.Used(ctx, by)
 		}
 		if err == nil {
-			v.earned, err = h.cells[n].Reports.Earned(ctx, by, 0, earnedDays)
+			v.earned, err = h.cells[n].Reports.Earned(ctx, by, 0, earnedDays, shell.Frame(r).DayZone())
 		}
 		return v, err
 	})

@@ -201,6 +201,7 @@ func (h *handlers) showClaims(w http.ResponseWriter, r *http.Request, t template
 		http.Redirect(w, r, "/templates/"+r.PathValue("id"), http.StatusSeeOther)
 		return nil
 	}
+	s.Live = r.FormValue("tab") == "live"
 	with, err := shell.Compared(r, h.Templates, t)
 	if err == nil && with != nil {
 		err = h.Sales.Compare(r.Context(), s, *with)

@@ -62,6 +62,9 @@ func (h *handlers) savedModels(r *http.Request) ([]template.Model, error) {
 
 // overviewPage returns the first page with the drops and the problems of all databases.
 func (h *handlers) overviewPage(r *http.Request) (p droppages.Overview, _ error) {
+	if err := h.UseShopsZone(r, 0); err != nil {
+		return p, err
+	}
 	got, err := shell.Across(h.Shell, r, h.cells, (*handlers).ownOverview)
 	if err != nil {
 		return p, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -226,7 +227,9 @@ func (h *handlers) wave(r *http.Request, d droppages.Drop) (*droppages.WaveCard,
 // last was sent.
 func (h *handlers) waveOf(ctx context.Context, d droppages.Drop, asked int64) (*droppages.WaveCard, error) {
 	c := droppages.WaveCard{Template: d.ID, Zone: d.Zone()}
-	for _, row := range d.Board.Rows {
+	// Slots of several doors fire in turns.
+	rows := slices.SortedStableFunc(slices.Values(d.Board.Rows), func(a, b reminder.Row) int { return a.DueAt.Compare(b.DueAt) })
+	for _, row := range rows {
 		var sent int64
 		for _, cell := range row.Cells {
 			sent += cell.Counts.Sent

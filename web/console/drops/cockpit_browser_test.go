@@ -157,9 +157,10 @@ func TestTheOpeningInTheBrowser(t *testing.T) {
 	b.Open(g.Server.URL + cockpitURL(d.ID))
 	b.Click("[data-live-switch]")
 	consoletest.Within(t, "the layout of an open drop", func() bool { return consoletest.Evaluate[bool](b, claimsFirst) })
-	consoletest.Within(t, "the opening", func() bool { return b.Text("#drop-moment") != "" })
+	consoletest.Within(t, "the last seconds", func() bool { return strings.HasPrefix(b.Text("#drop-moment"), "Opens ") })
+	consoletest.Within(t, "the opening", func() bool { return strings.HasPrefix(b.Text("#drop-moment"), "Open now") })
 	text := b.Text("#drop-head")
-	for _, want := range []string{"Open", "Closes in", "Report", "Change stock"} {
+	for _, want := range []string{"Open", "Closes in", "Pause", "Change stock"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing: %s", want, text)
 		}

@@ -20,6 +20,9 @@ const forecastAhead = 24 * time.Hour
 
 // forecast shows what is due in all databases.
 func (h *handlers) forecast(w http.ResponseWriter, r *http.Request) error {
+	if err := h.UseShopsZone(r, 0); err != nil {
+		return err
+	}
 	got, err := shell.Across(h.Shell, r, h.cells, (*handlers).ownForecast)
 	if err != nil {
 		return err

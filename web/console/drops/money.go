@@ -26,8 +26,11 @@ func (h *handlers) exportMoney(w http.ResponseWriter, r *http.Request, id int64)
 
 // exportEarned sends the orders of the member's shops over the last days, by hour.
 func (h *handlers) exportEarned(w http.ResponseWriter, r *http.Request) error {
+	if err := h.UseShopsZone(r, 0); err != nil {
+		return err
+	}
 	got, err := shell.AcrossAll(h.Shell, r, h.cells, func(h *handlers, r *http.Request) (report.Overview, error) {
-		return h.Reports.Earned(r.Context(), shell.Actor(r), 0, earnedDays)
+		return h.Reports.Earned(r.Context(), shell.Actor(r), 0, earnedDays, shell.Frame(r).DayZone())
 	})
 	if err != nil {
 		return err

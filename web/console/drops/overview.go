@@ -76,7 +76,7 @@ func (h *handlers) ownOverview(r *http.Request) (droppages.Overview, error) {
 	if p.Accuracy, err = h.Forecaster.Accuracy(ctx); err != nil {
 		return p, err
 	}
-	if p.Earned.Overview, err = h.Reports.Earned(ctx, by, 0, earnedDays); err != nil {
+	if p.Earned.Overview, err = h.Reports.Earned(ctx, by, 0, earnedDays, shell.Frame(r).DayZone()); err != nil {
 		return p, err
 	}
 	if !shell.Partial(r) {
@@ -109,7 +109,9 @@ func (h *handlers) drops(ctx context.Context, by staff.Actor, limit int, narrow 
 		if err != nil && !errors.Is(err, draw.ErrNoDraw) {
 			return nil, err
 		}
-		drops[i].Entered = d.Entries()
+		if drops[i].Entered = d.Entries(); err == nil && d.DrawnAt == nil {
+			drops[i].DrawAt = d.DueAt()
+		}
 	}
 	return drops, nil
 }

@@ -119,11 +119,12 @@ func (h *handlers) showResults(w http.ResponseWriter, r *http.Request, shops []t
 	return h.Show(w, r, http.StatusOK, p.Page())
 }
 
-// period returns the period in the address: from one day to another, or a span that ends today. A day
-// that is missing beside the other is today, or 29 days before the last. A fault.Fields names days that
+// period returns the period in the address: from one day to another, or a span that ends today, in the zone
+// of the page's shops. A day that is missing beside the other is today, or 29 days before the last. A fault.Fields names days that
 // cannot be read; the period is then the first span.
 func (h *handlers) period(r *http.Request) (report.Period, error) {
 	f := h.Filter(r)
+	f.Zone = shell.Frame(r).DayZone()
 	from, end := f.Days()
 	p := report.PeriodOf(report.Span(r.FormValue("period")), h.Now(), f.Zone)
 	if err := f.Broken.Err(); err != nil || from == nil && end == nil {
@@ -153,6 +154,9 @@ type joinedTrend struct {
 func (h *handlers) trend(r *http.Request) (t joinedTrend, p report.Period, shop int64, err error) {
 	if shop, err = strconv.ParseInt(r.FormValue("shop"), 10, 64); err != nil || shop < 0 {
 		shop = 0
+	}
+	if err = h.UseShopsZone(r, shop); err != nil {
+		return t, p, shop, err
 	}
 	if p, err = h.period(r); err != nil {
 		return t, p, shop, err

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"slices"
 	"time"
+
+	"dropbell/domain/template"
 )
 
 // Zones are the time zones to choose from: one or more for every offset in use, and the zone inUse.
@@ -38,6 +40,25 @@ func (sh *Shell) browserZone(r *http.Request) *time.Location {
 	}
 	kept, _ := sh.zones.LoadOrStore(name, zone)
 	return kept.(*time.Location)
+}
+
+// UseShopsZone sets the zone of the page's instants and days that belong to several shops: the zone that all shops of the viewer
+// have. shop is the number of the only shop of the page; 0 = all shops. See [ui.Frame.DayZone].
+func (sh *Shell) UseShopsZone(r *http.Request, shop int64) error {
+	shops, err := sh.AllShopsOf(r)
+	Frame(r).ShopsZone = sh.sharedZone(shops, shop)
+	return err
+}
+
+// sharedZone returns the zone of the shop, or the zone that all shops have if shop is 0; nil if there is none.
+func (sh *Shell) sharedZone(shops []template.Shop, shop int64) *time.Location {
+	if shop != 0 {
+		shops = slices.DeleteFunc(slices.Clone(shops), func(s template.Shop) bool { return s.Number != shop })
+	}
+	if len(shops) == 0 || slices.ContainsFunc(shops, func(s template.Shop) bool { return s.Timezone != shops[0].Timezone }) {
+		return nil
+	}
+	return sh.ShopZone(shops[0].Timezone)
 }
 
 // ShopZone returns the time zone named by the tag of a shop; for an empty or unknown tag it returns

@@ -5,6 +5,8 @@ import (
 	"net/http/httptest"
 	"testing"
 	"time"
+
+	"dropbell/domain/template"
 )
 
 // TestZoneOfTheBrowser: the cookie decides the zone, and what is no name of a zone is ignored.
@@ -18,6 +20,26 @@ func TestZoneOfTheBrowser(t *testing.T) {
 		}
 		if again := sh.browserZone(r); again != sh.browserZone(r) {
 			t.Errorf("%q: two zones, so two drawings of one part", name)
+		}
+	}
+}
+
+// TestSharedZone: days are of the zone that all shops have, or that the only shop has.
+func TestSharedZone(t *testing.T) {
+	sh := &Shell{DefaultZone: time.UTC}
+	beijing := []template.Shop{{Number: 1, Timezone: "Asia/Shanghai"}, {Number: 2, Timezone: "Asia/Shanghai"}}
+	mixed := append(beijing, template.Shop{Number: 3, Timezone: "Europe/Berlin"})
+	for _, c := range []struct {
+		shops []template.Shop
+		only  int64
+		want  string
+	}{{beijing, 0, "Asia/Shanghai"}, {mixed, 0, ""}, {mixed, 3, "Europe/Berlin"}, {mixed, 9, ""}, {nil, 0, ""}} {
+		got := ""
+		if zone := sh.sharedZone(c.shops, c.only); zone != nil {
+			got = zone.String()
+		}
+		if got != c.want {
+			t.Errorf("%v, only %d: %q, want %q", c.shops, c.only, got, c.want)
 		}
 	}
 }

@@ -19,6 +19,9 @@ const alertLog = 30
 
 func (h *handlers) listAlerts(w http.ResponseWriter, r *http.Request) error {
 	var p workpages.Alerts
+	if err := h.UseShopsZone(r, 0); err != nil {
+		return err
+	}
 	found, paged, err := shell.Joined(h.Shell, r, h.cells, func(h *handlers, r *http.Request) shell.List[alert.Alert, int64] {
 		return shell.List[alert.Alert, int64]{Keys: shell.IDs(), Read: func(before int64, limit int) ([]alert.Alert, error) {
 			return h.Alerts.Look(r.Context(), shell.Frame(r).Member, before, limit)
@@ -38,6 +41,9 @@ func (h *handlers) listAlerts(w http.ResponseWriter, r *http.Request) error {
 // alertSettings returns the page with the form's initial values.
 func (h *handlers) alertSettings(r *http.Request) (p workpages.AlertSettings, err error) {
 	actor := shell.Actor(r)
+	if err := h.UseShopsZone(r, 0); err != nil {
+		return p, err
+	}
 	muted, err := h.Alerts.Muted(r.Context(), shell.Frame(r).Member)
 	if err != nil {
 		return p, err
