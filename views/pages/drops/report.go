@@ -350,7 +350,7 @@ func (c trendColumn) minor() bool { return c.figure == "sent" || c.figure == "op
 
 // minor reports whether the table of results shows the note only on demand.
 func (n trendNote) minor() bool {
-	return n.label == "money.orders" || n.label == "report.taken" || n.label == "trend.sms" || n.label == "report.p99"
+	return n.label == "money.orders" || n.label == "trend.sms" || n.label == "report.p99"
 }
 
 // currencies returns the number of currencies of the drops.

@@ -24,7 +24,7 @@ func TestSeries(t *testing.T) {
 	b, eleven := g.As(staff.Marketer, 10), g.As(staff.Marketer, 11)
 	b.Get("/series").Is(200).Has("No series yet")
 	eleven.Get("/series/new").Is(200).Has("Save a drop first")
-	b.Get("/series/new").Is(200).Has("Next ten days", `value="drop:1"`)
+	b.Get("/series/new").Is(200).Has("Next ten openings", `value="drop:1"`)
 	b.Get(shell.TemplateURL(d.ID)).Is(200).Has("/series/new?from=1")
 	form := b.Get("/series/new?from=1").Is(200).Has("Next ten openings").Form("/series")
 	form.Set("name", "Fridays")
