@@ -28,6 +28,7 @@ var unplain = map[*regexp.Regexp]string{
 	regexp.MustCompile(`(?i)^(who|what|which|how) (?:[a-z]+ )?(gets|got|goes|went|belongs|they get|one)\b`): "the noun: audience, message, rules",
 	regexp.MustCompile(`(?i)\b(altogether|in all)$`):                                                        "total",
 	regexp.MustCompile(`(?i)\ban own\b|\bof no shop\b`):                                                     "without a shop, its own",
+	regexp.MustCompile(`(?i)\b(of|like|also) those\b`):                                                      "the noun",
 	regexp.MustCompile(`(?i)\bso many\b|\bno more of it\b`):                                                 "the number",
 	regexp.MustCompile(`(?i)\btemplate(s)? (is|was|has)\b`):                                                 "the drop",
 }

@@ -4830,7 +4830,7 @@ export interface components {
             doors?: components["schemas"]["CardDoor"][];
             /**
              * Format: int64
-             * @description The entries that there are.
+             * @description The entries that can win: of the sealed list, and before the seal without the struck entries.
              * @example 4200
              */
             entries: number;
@@ -5008,7 +5008,7 @@ export interface components {
             doors?: components["schemas"]["CardDoor"][];
             /**
              * Format: int64
-             * @description The entries that there are.
+             * @description The entries that can win: of the sealed list, and before the seal without the struck entries.
              * @example 4200
              */
             entries: number;

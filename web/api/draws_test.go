@@ -72,7 +72,7 @@ func testDraw(t *testing.T) {
 	r.want(r.call(r.admin(), "POST", "/admin"+path+"/strikes", map[string]any{"user_id": "11", "reason": "Employee"}), 404, "not_entered")
 	r.want(r.call(r.admin(), "POST", "/admin"+path+"/figures", map[string]any{"figures": "1 2"}), 409, "invalid_transition")
 	card := r.want(r.call(as(""), "GET", path+"/card", nil), 200, "")
-	if card.json["state"] != "open" || card.json["entries"] != 4.0 || card.json["source"] != "commit" || card.json["seal"] != nil {
+	if card.json["state"] != "open" || card.json["entries"] != 3.0 || card.json["source"] != "commit" || card.json["seal"] != nil {
 		t.Errorf("the card: %s", card.Body)
 	}
 

@@ -5973,7 +5973,7 @@ type DrawCard struct {
 	// Doors The groups of users who can enter, with the weights of their entries; absent = all users, with the weight 1.
 	Doors *[]CardDoor `json:"doors,omitempty"`
 
-	// Entries The entries that there are.
+	// Entries The entries that can win: of the sealed list, and before the seal without the struck entries.
 	//
 	// Examples: 4200
 	Entries int64 `json:"entries"`
@@ -6164,7 +6164,7 @@ type DrawProof struct {
 	// Doors The groups of users who can enter, with the weights of their entries; absent = all users, with the weight 1.
 	Doors *[]CardDoor `json:"doors,omitempty"`
 
-	// Entries The entries that there are.
+	// Entries The entries that can win: of the sealed list, and before the seal without the struck entries.
 	//
 	// Examples: 4200
 	Entries int64 `json:"entries"`

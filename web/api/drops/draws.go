@@ -64,7 +64,7 @@ type DrawCard struct {
 	Source       string     `json:"source" enum:"drand,local,public,commit" doc:"Where the random value comes from. local is a beacon of this server for development; whoever runs it knows its values beforehand." example:"drand"`
 	Round        int64      `json:"round,omitempty" doc:"The round of the source that decides." example:"1000"`
 	RoundAt      *time.Time `json:"round_at,omitempty" doc:"When that round appears." example:"2027-01-01T12:01:00Z"`
-	Entries      int64      `json:"entries" doc:"The entries that there are." example:"4200"`
+	Entries      int64      `json:"entries" doc:"The entries that can win: of the sealed list, and before the seal without the struck entries." example:"4200"`
 	// NotProved is said wherever a draw is shown.
 	NotProved string `json:"not_proved" doc:"What no check of a draw can prove."`
 }

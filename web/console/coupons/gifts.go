@@ -52,7 +52,7 @@ func (h *handlers) give(w http.ResponseWriter, r *http.Request) error {
 		var err error
 		_, place, err = h.template(r, gift.TemplateID)
 		if kind := fault.KindOf(err); kind == fault.NotFound || kind == fault.Denied {
-			broken.Add("template", "rule.name_unknown", "nothing has this name; choose one of those offered, or type its number")
+			broken.Add("template", "rule.name_unknown", "nothing has this name; choose a name from the list, or type its number")
 		} else if err != nil {
 			return err
 		}

@@ -39,7 +39,7 @@ func TestDeadLettersAreShownToEverybody(t *testing.T) {
 		operator.Get("/dead-letters/discard?" + query).To("/dead-letters?" + query)
 	}
 	viewer.Get("/dead-letters.csv?channel=pigeon&user=ada").Is(http.StatusUnprocessableEntity).
-		Has("Some input is not valid", "Channel: choose one.", "nothing has this name; choose one of those offered, or type a number.").HasNot("has changed in the meantime")
+		Has("Some input is not valid", "Channel: choose one.", "nothing has this name; choose a name from the list, or type a number.").HasNot("has changed in the meantime")
 	// A kind of error without any words is a kind of its own.
 	viewer.Get("/dead-letters/list?channel=app&fingerprint=").Is(200).Has("/templates/1/users/1002").HasNot("/users/1001")
 	viewer.Htmx().Get("/dead-letters?user=1001").Is(200).Has("HTTP 503").HasNot("<html")
@@ -174,7 +174,7 @@ func TestDryRunAtARate(t *testing.T) {
 	part.Get("/dead-letters/replay?part=run&user=2001&rate_per_second=1").Is(200).Has("1 still in time", "Replay 1 message")
 	// The time is too short for the rate: eleven seconds or less, for twelve messages.
 	g.Exec(`update batches set worthless_after = clock_timestamp() + interval '11 seconds'`)
-	page := part.Get("/dead-letters/replay?part=run&rate_per_second=1").Is(200).Has("of those too late would be in time at a higher rate.")
+	page := part.Get("/dead-letters/replay?part=run&rate_per_second=1").Is(200).Has("of the late messages would be in time at a higher rate.")
 	page.HasNot("12 still in time")
 	part.Get("/dead-letters/replay?part=run&rate_per_second=1000").Is(200).Has("12 still in time").HasNot("at a higher rate.")
 }

@@ -39,7 +39,7 @@ func TestThePictureOfADrop(t *testing.T) {
 		"Reminders sent 40 3.1% of the reserved 0",
 		"Links opened 255 customers, each once 9", // more than reminders were delivered: corrections have links too
 		"Coupons claimed 0 0% of the stock 40 · 80% of the stock",
-		"Coupons used 0 10 · 25% of those claimed")
+		"Coupons used 0 10 · 25% of the claimed")
 }
 
 // Any drop that has opened and that the member may see can be chosen instead of the previous drop,

@@ -101,9 +101,9 @@ func (sh *Shell) Named(r *http.Request, kind NameKind, field, text string, broke
 	case len(same) == 1:
 		return same[0].ID
 	case len(same) > 1:
-		broken.Add(field, "rule.name_several", "several have this name; choose one of those offered, or type its number")
+		broken.Add(field, "rule.name_several", "several have this name; choose a name from the list, or type its number")
 	default:
-		broken.Add(field, "rule.name_unknown", "nothing has this name; choose one of those offered, or type its number")
+		broken.Add(field, "rule.name_unknown", "nothing has this name; choose a name from the list, or type its number")
 	}
 	return 0
 }
