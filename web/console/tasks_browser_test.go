@@ -149,12 +149,13 @@ func TestClicksOfTasks(t *testing.T) {
 			m.press("main", "Generate")
 			m.Sees("main", "50 codes are being generated.")
 		}},
-		{"share the report of a drop", 4, 0, func(m *member) {
+		{"share the report of a drop", 5, 0, func(m *member) {
 			m.press(".sidebar", "Drops")
 			m.Sees("h1", "Drops")
 			m.click(fmt.Sprintf(`#results a[href=%q]`, shell.TemplateURL(opened.ID)))
 			m.Sees("#drop-head", opened.Name)
-			m.press("main", "Report")
+			m.click("details.more > summary")
+			m.press("details.more", "Report")
 			m.Sees("h1", "Report")
 			m.press("#links", "Make a link")
 			m.Sees("#links", "/r/")
