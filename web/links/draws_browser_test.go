@@ -32,7 +32,7 @@ func weighted(t *testing.T, n int) *lottery {
 	k, closes := keys[0], time.Date(2027, 1, 1, 12, 0, 0, 0, time.UTC)
 	card := draw.Card{Drop: 1, Version: 1, OpensAt: closes.Add(-time.Hour), ClosesAt: closes, Stock: n / 10, MaxWeight: 3, Source: draw.Source{Kind: draw.Local, Detail: local.Public()},
 		Doors: []draw.CardDoor{{Weight: 3, Name: "Members"}, {Weight: 1, Name: "Everybody"}}, Round: draw.RoundOf(closes, closes)}
-	l := &lottery{Draw: draw.Draw{TemplateID: 1, State: draw.Done, Key: k.Public, OpensAt: card.OpensAt, ClosesAt: card.ClosesAt}}
+	l := &lottery{Draw: draw.Draw{TemplateID: 1, State: draw.Done, Key: k.Public, OpensAt: card.OpensAt, ClosesAt: card.ClosesAt, DrawnAt: new(card.ClosesAt.Add(time.Minute))}}
 	for i := range n {
 		h := draw.HashOf(strconv.Itoa(i))
 		l.rows = append(l.rows, draw.Entry{UserID: int64(i + 1), Ticket: draw.Ticket(h[:16]), Salt: draw.Salt(h[16:]), Weight: 1 + 2*(i%5/4)}.Row())

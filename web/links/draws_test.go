@@ -31,7 +31,7 @@ func newLottery(t *testing.T) *lottery {
 	musttest.OK(t, err)
 	k, closes := keys[0], time.Date(2027, 1, 1, 12, 0, 0, 0, time.UTC)
 	card := draw.Card{Drop: 1, Version: 1, OpensAt: closes.Add(-time.Hour), ClosesAt: closes, Stock: 10, MaxWeight: 1, Source: draw.Sources{}.Of(template.Opening{}, k, 1)}
-	l := &lottery{Draw: draw.Draw{TemplateID: 1, State: draw.Done, Key: k.Public, OpensAt: card.OpensAt, ClosesAt: card.ClosesAt}}
+	l := &lottery{Draw: draw.Draw{TemplateID: 1, State: draw.Done, Key: k.Public, OpensAt: card.OpensAt, ClosesAt: card.ClosesAt, DrawnAt: new(card.ClosesAt.Add(time.Minute))}}
 	for i := range 50 {
 		e := draw.Entry{UserID: int64(i + 1), Weight: 1}
 		e.Ticket[0], e.Ticket[15] = byte(i), 1
