@@ -172,7 +172,7 @@ const curveSQL = `
 with sold as materialized (
     select second, issued - waited as issued, sum(issued - waited) over (order by second) as total
     from claim_seconds where template_id = $1 and issued > waited
-), stocks as (
+), stocks as materialized (
     select at, (before ->> 'Stock')::bigint as was from audit
     where object_kind = 'template' and object_id = $1::bigint::text and action = 'template.edit' and before ->> 'Stock' <> after ->> 'Stock'
 ), gone as (

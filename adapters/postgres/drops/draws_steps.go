@@ -245,7 +245,7 @@ func (s Draws) TellLost(ctx context.Context, templateID int64, limit int) (more 
 // longest. A public draw that waits for its figures is not late.
 func (s Draws) DrawLateness(ctx context.Context) (seconds float64, err error) {
 	err = s.Pool.QueryRow(ctx, `select coalesce(max(extract(epoch from clock_timestamp() - due)), 0)::float8 from (
-		select case d.state when 'open' then d.closes_at when 'closed' then d.closes_at when 'drawn' then d.decided_at when 'offered' then d.offers_until
+		select case d.state when 'open' then d.closes_at when 'closed' then d.closes_at when 'drawn' then coalesce(d.decided_at, d.drawn_at) when 'offered' then d.offers_until
 			else greatest(case when d.round > 0 then to_timestamp(1692803367 + (d.round - 1) * 3) when d.source = 'commit' or d.evidence is not null then d.sealed_at end,
 				d.offers_until) end as due
 		from draws d where d.state in ('open', 'closed', 'sealed', 'drawn', 'offered')) w where due < clock_timestamp()`).Scan(&seconds)

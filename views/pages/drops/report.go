@@ -64,7 +64,7 @@ func (p drawn) money(ctx context.Context, n money.Amount) string {
 // guarded reports whether the drop had a rule of fairness: doors, a waitlist, or a protection against scripts.
 func (p drawn) guarded() bool {
 	t := p.Template
-	return len(t.Doors) > 0 || t.Waitlist != "" && t.Waitlist != template.NoWaitlist || t.Protection != "" && t.Protection != template.Unprotected
+	return len(t.Doors) > 0 || t.Waits() || t.Protected()
 }
 
 // outOf writes a share with its whole; "" if the whole is 0.
